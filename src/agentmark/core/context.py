@@ -1,0 +1,26 @@
+"""The step context: named fields, canonical bytes, one digest (spec, section 2)."""
+
+from collections.abc import Mapping
+from hashlib import blake2b
+
+from agentmark.core.canonical import canonical_bytes
+from agentmark.core.errors import ContextError
+from agentmark.core.prf import CONTEXT, DIGEST_SIZE
+
+RESERVED_FIELDS = ("session", "step")
+
+
+def context_fields(session: str, step_index: int, extra: Mapping[str, object] | None = None) -> dict[str, object]:
+    """Session nonce and step index make a context unique; `extra` may bind an observation or a history."""
+    fields: dict[str, object] = {"session": session, "step": step_index}
+    for name, value in (extra or {}).items():
+        if name in RESERVED_FIELDS:
+            raise ContextError(name, "is set by the session; choose another field name")
+        fields[name] = value
+    return fields
+
+
+def context_digest(fields: Mapping[str, object]) -> bytes:
+    """BLAKE2b-256 of the label and the canonical bytes. Needs no key, reveals no more than the fields do."""
+    message = CONTEXT + b"\0" + canonical_bytes(dict(fields))
+    return blake2b(message, digest_size=DIGEST_SIZE).digest()

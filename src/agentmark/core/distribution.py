@@ -1,0 +1,141 @@
+"""P_t as integers: quantised once, in canonical order (laws L1 and L2; spec, section 4)."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from math import lcm
+from typing import Protocol, Self
+
+from agentmark.core.canonical import is_unicode
+from agentmark.core.errors import DistributionError
+
+WEIGHT_BITS = 32
+TOTAL_WEIGHT = 1 << WEIGHT_BITS
+
+
+class Rational(Protocol):
+    """An exact number: int, float, Fraction, Decimal and NumPy's floats all are."""
+
+    def as_integer_ratio(self) -> tuple[int, int]: ...
+
+
+Probabilities = Mapping[str, Rational] | Iterable[tuple[str, Rational]]
+
+
+@dataclass(frozen=True, slots=True)
+class BehaviorDistribution:
+    """Behaviors by weight, largest first, ties by name; the weights sum to 2^32.
+
+    Build one with `quantise` (any numbers) or `from_weights` (a record's integers): they validate.
+    """
+
+    behaviors: tuple[str, ...]
+    weights: tuple[int, ...]
+
+    @classmethod
+    def quantise(cls, probabilities: Probabilities) -> Self:
+        """Largest-remainder rounding in exact arithmetic. A zero stays zero; the sum need not be one."""
+        names, masses = _exact_masses(probabilities)
+        total = sum(masses)
+        if total == 0:
+            raise DistributionError("weights", "all are zero")
+        quotas = [divmod(mass << WEIGHT_BITS, total) for mass in masses]
+        weights = [floor for floor, _ in quotas]
+        missing = TOTAL_WEIGHT - sum(weights)
+        if missing:
+            by_remainder = sorted(range(len(names)), key=lambda i: (-quotas[i][1], names[i]))
+            for i in by_remainder[:missing]:
+                weights[i] += 1
+        return cls._in_canonical_order(zip(names, weights, strict=True))
+
+    @classmethod
+    def from_weights(cls, weights: Mapping[str, int]) -> Self:
+        """Take integers that were quantised before; refuse any that could not have been."""
+        for name, weight in weights.items():
+            _check_name(name)
+            if type(weight) is not int:
+                raise DistributionError(f"weights[{name!r}]", f"{weight!r} is not an integer")
+            if weight < 0:
+                raise DistributionError(f"weights[{name!r}]", f"{weight} is negative")
+        total = sum(weights.values())
+        if total != TOTAL_WEIGHT:
+            raise DistributionError("weights", f"sum to {total}, not to 2^{WEIGHT_BITS} = {TOTAL_WEIGHT}")
+        return cls._in_canonical_order(weights.items())
+
+    @classmethod
+    def _in_canonical_order(cls, weights: Iterable[tuple[str, int]]) -> Self:
+        # Code points sort as their UTF-8 bytes do, so comparing the text is comparing the bytes.
+        ordered = sorted(weights, key=lambda item: (-item[1], item[0]))
+        return cls(tuple([name for name, _ in ordered]), tuple([weight for _, weight in ordered]))
+
+    def __len__(self) -> int:
+        return len(self.behaviors)
+
+    def weight(self, behavior: str) -> int:
+        """The integer weight of one behavior."""
+        return self.weights[self.position(behavior)]
+
+    def probability(self, behavior: str) -> Fraction:
+        """P_t(b), exactly."""
+        return Fraction(self.weight(behavior), TOTAL_WEIGHT)
+
+    def position(self, behavior: str) -> int:
+        """Index in canonical order, from 0."""
+        try:
+            return self.behaviors.index(behavior)
+        except ValueError:
+            raise DistributionError("choice", f"{behavior!r} is not among the behaviors") from None
+
+    def as_weights(self) -> dict[str, int]:
+        """Name to integer weight: what a record stores."""
+        return dict(zip(self.behaviors, self.weights, strict=True))
+
+    def at(self, draw: int) -> str:
+        """The behavior on which a uniform draw from [0, 2^32) falls: plain inverse sampling."""
+        for behavior, weight in zip(self.behaviors, self.weights, strict=True):
+            if draw < weight:
+                return behavior
+            draw -= weight
+        raise DistributionError("draw", f"must lie in [0, {TOTAL_WEIGHT})")
+
+
+def _exact_masses(probabilities: Probabilities) -> tuple[list[str], list[int]]:
+    """The numbers over one common denominator: no float is ever added or compared."""
+    pairs = probabilities.items() if isinstance(probabilities, Mapping) else probabilities
+    names: list[str] = []
+    ratios: list[tuple[int, int]] = []
+    for name, probability in pairs:
+        _check_name(name)
+        names.append(name)
+        ratios.append(_exact_ratio(name, probability))
+    if not names:
+        raise DistributionError("behaviors", "the list is empty")
+    if len(set(names)) != len(names):
+        repeated = next(name for i, name in enumerate(names) if name in names[:i])
+        raise DistributionError("behaviors", f"{repeated!r} appears twice")
+    common = lcm(*[denominator for _, denominator in ratios])
+    return names, [numerator * (common // denominator) for numerator, denominator in ratios]
+
+
+def _exact_ratio(name: str, probability: Rational) -> tuple[int, int]:
+    field = f"weights[{name!r}]"
+    if isinstance(probability, bool):
+        raise DistributionError(field, f"{probability!r} is not a number")
+    try:
+        numerator, denominator = probability.as_integer_ratio()
+    except (ValueError, OverflowError):
+        raise DistributionError(field, f"{probability!r} is not finite") from None
+    except AttributeError:
+        raise DistributionError(field, f"{probability!r} is not a number") from None
+    if numerator < 0:
+        raise DistributionError(field, f"{probability!r} is negative")
+    return numerator, denominator
+
+
+def _check_name(name: object) -> None:
+    if not isinstance(name, str):
+        raise DistributionError("behaviors", f"{name!r} is not text")
+    if not name:
+        raise DistributionError("behaviors", "a name is empty")
+    if not is_unicode(name):
+        raise DistributionError("behaviors", f"{name!r} holds a lone surrogate")

@@ -1,0 +1,68 @@
+"""Typed errors. Each constructor owns its message, so callers name the fault and never format it."""
+
+
+class AgentMarkError(Exception):
+    """Base of every error that AgentMark raises on purpose."""
+
+
+class DistributionError(AgentMarkError, ValueError):
+    """An elicited list of weights that cannot be used as it is."""
+
+    def __init__(self, field: str, fault: str) -> None:
+        super().__init__(f"distribution: {field}: {fault}")
+        self.field = field
+        self.fault = fault
+
+
+class ContextError(AgentMarkError, ValueError):
+    """A step context that has no canonical encoding."""
+
+    def __init__(self, field: str, fault: str) -> None:
+        super().__init__(f"context: {field}: {fault}")
+        self.field = field
+        self.fault = fault
+
+
+class PayloadError(AgentMarkError, ValueError):
+    """An identity that does not fit the payload length, or has no bits."""
+
+    def __init__(self, fault: str) -> None:
+        super().__init__(f"payload: {fault}")
+        self.fault = fault
+
+
+class KeyFileError(AgentMarkError, ValueError):
+    """A secret that is missing, weak, readable by others, or not the one asked for."""
+
+    def __init__(self, source: str, fault: str) -> None:
+        super().__init__(f"key {source}: {fault}")
+        self.source = source
+        self.fault = fault
+
+
+class RecordError(AgentMarkError, ValueError):
+    """A step record that is broken. `where` is a line number or a session and step."""
+
+    def __init__(self, where: str, field: str, fault: str) -> None:
+        super().__init__(f"record {where}: {field}: {fault}")
+        self.where = where
+        self.field = field
+        self.fault = fault
+
+
+class RecordVersionError(RecordError):
+    """A record of a version or scheme that this build does not read."""
+
+    def __init__(self, where: str, field: str, found: object, known: str) -> None:
+        super().__init__(where, field, f"found {found!r}, this build reads {known}")
+        self.found = found
+        self.known = known
+
+
+class RegistryError(AgentMarkError, ValueError):
+    """A registry whose entries contradict each other, or an entry that cannot be used."""
+
+    def __init__(self, entry: str, fault: str) -> None:
+        super().__init__(f"registry: {entry}: {fault}")
+        self.entry = entry
+        self.fault = fault

@@ -1,0 +1,30 @@
+"""The one keyed function everything is drawn from (spec, section 3)."""
+
+from hashlib import blake2b
+
+DIGEST_SIZE = 32
+BLOCK_SIZE = 64
+
+# A label for every use of a key, so that no two uses ever see the same block.
+KEY_ID = b"agentmark/1 key id"
+DERIVE = b"agentmark/1 derive"
+STEP_KEY = b"agentmark/1 step key"
+F_DRAW = b"agentmark/1 F draw"
+F_ROWS = b"agentmark/1 F rows"
+F_PAD = b"agentmark/1 F pad"
+R_ROWS = b"agentmark/1 R rows"
+R_PAD = b"agentmark/1 R pad"
+R_CLOCK = b"agentmark/1 R clock"
+
+# The context digest is the one hash without a key: anyone may check it against the raw context.
+CONTEXT = b"agentmark/1 context"
+
+
+def prf(key: bytes, label: bytes, data: bytes = b"", *, size: int = BLOCK_SIZE) -> bytes:
+    """Keyed BLAKE2b over label, a zero byte, data. Labels hold no zero byte, so the message is injective."""
+    return blake2b(label + b"\0" + data, key=key, digest_size=size).digest()
+
+
+def derive_step_key(shared_key: bytes, context_digest: bytes) -> bytes:
+    """K_t = H(K_sh || Context_t), section 4.2, with the context as its digest."""
+    return prf(shared_key, STEP_KEY, context_digest, size=DIGEST_SIZE)

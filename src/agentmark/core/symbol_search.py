@@ -1,0 +1,179 @@
+"""Open decoding of R on clean logs: exact search over the symbols that each step leaves possible.
+
+A few steps whose rows determine the payload form a basis: once their symbols are guessed, the payload is a sum of one vector
+per guess. So a guess costs one XOR, and the symbols that it implies at other steps come out of the same XOR, where most
+guesses end. The work, the product of the symbol counts of the basis steps, is known before it is spent.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from math import prod
+
+from agentmark.core.linear import LinearSystem
+from agentmark.core.rlnc import parities
+from agentmark.core.scheme_r import SYMBOL_BITS, SYMBOL_COUNT, SymbolConstraint
+
+DEFAULT_SEARCH_LIMIT = 1 << 24
+
+# How many other steps are checked by the XOR itself, before a guess is looked at in full.
+PACKED_CHECKS = 3
+_SYMBOL_MASK = SYMBOL_COUNT - 1
+
+
+@dataclass(frozen=True, slots=True)
+class SearchResult:
+    """`payloads`: those that agree with every step, at most two (two are enough to know that it is not unique).
+
+    `undetermined`: the steps do not fix every payload bit. `over_limit`: the search would cost `work` guesses and was
+    not begun.
+    """
+
+    payloads: tuple[int, ...]
+    work: int
+    undetermined: bool = False
+    over_limit: bool = False
+
+    @property
+    def unique(self) -> int | None:
+        """The payload, when the search has proved that there is exactly one."""
+        return self.payloads[0] if len(self.payloads) == 1 else None
+
+
+def search_payloads(
+    system: LinearSystem, constraints: Sequence[SymbolConstraint], *, limit: int = DEFAULT_SEARCH_LIMIT
+) -> SearchResult:
+    """Every payload that satisfies the linear system and all constraints, if that takes at most `limit` guesses."""
+    ordered = sorted(constraints, key=lambda constraint: constraint.symbol_count)
+    basis = _Basis(system.payload_len)
+    known = [equation.parity for equation in system.pivots() if basis.add(equation.coefficients)]
+    used: list[tuple[SymbolConstraint, list[int]]] = []
+    for constraint in ordered:
+        if basis.full:
+            break
+        used_rows = [j for j, row in enumerate(constraint.rows) if basis.add(row)]
+        if used_rows:
+            used.append((constraint, used_rows))
+    if not basis.full:
+        return SearchResult((), 0, undetermined=True)
+
+    # Which parities of its basis rows each step allows; rows that the basis did not take are checked afterwards.
+    options = [_projected(constraint, rows) for constraint, rows in used]
+    work = prod([len(choices) for choices in options])
+    if work > limit:
+        return SearchResult((), work, over_limit=True)
+
+    whole = {id(constraint) for constraint, rows in used if len(rows) == SYMBOL_BITS}
+    checks = [constraint for constraint in ordered if id(constraint) not in whole]
+    packed = checks[:PACKED_CHECKS]
+    vectors = iter([_pack(vector, packed) for vector in basis.dual_vectors()])
+    start = _combine([vector for parity, vector in zip(known, vectors, strict=False) if parity])
+    for i, check in enumerate(packed):
+        start ^= check.pad << (SYMBOL_BITS * i)
+    levels = []
+    for (_, rows), choices in zip(used, options, strict=True):
+        own = [next(vectors) for _ in rows]
+        levels.append([_combine([v for v, bit in zip(own, choice, strict=True) if bit]) for choice in choices])
+
+    payloads: list[int] = []
+    for guess in _surviving_guesses(start, levels, packed):
+        payload = guess >> (SYMBOL_BITS * len(packed))
+        if all(check.allows(payload) for check in checks[PACKED_CHECKS:]):
+            payloads.append(payload)
+            if len(payloads) == 2:
+                break
+    return SearchResult(tuple(payloads), work)
+
+
+class _Basis:
+    """Independent rows, and the vectors dual to them: m is the sum of the duals whose row has parity 1."""
+
+    def __init__(self, payload_len: int) -> None:
+        self._payload_len = payload_len
+        self._size = 0
+        # By leading bit: a reduced row, and which of the rows added sum up to it.
+        self._pivots: dict[int, tuple[int, int]] = {}
+
+    @property
+    def full(self) -> bool:
+        return self._size == self._payload_len
+
+    def add(self, row: int) -> bool:
+        """Take the row if it is independent of those before."""
+        members = 1 << self._size
+        while row:
+            pivot = self._pivots.get(row.bit_length())
+            if pivot is None:
+                self._pivots[row.bit_length()] = row, members
+                self._size += 1
+                return True
+            row ^= pivot[0]
+            members ^= pivot[1]
+        return False
+
+    def dual_vectors(self) -> list[int]:
+        """One payload vector for each row added, in order."""
+        duals = [0] * self._size
+        solved: dict[int, int] = {}
+        for length in sorted(self._pivots):
+            row, members = self._pivots[length]
+            rest = row ^ 1 << (length - 1)
+            while rest:
+                # Lower unit vectors are solved already: clear their bits from this row.
+                members ^= solved[rest.bit_length()]
+                rest ^= 1 << (rest.bit_length() - 1)
+            solved[length] = members
+            for i in range(self._size):
+                if members >> i & 1:
+                    duals[i] |= 1 << (length - 1)
+        return duals
+
+
+def _projected(constraint: SymbolConstraint, rows: list[int]) -> list[tuple[int, ...]]:
+    """The parities that the constraint allows on some of its rows, each once."""
+    allowed = set()
+    for symbol in range(SYMBOL_COUNT):
+        if constraint.symbols >> symbol & 1:
+            equations = constraint.equations(symbol)
+            allowed.add(tuple([equations[j].parity for j in rows]))
+    return sorted(allowed)
+
+
+def _pack(vector: int, checks: Sequence[SymbolConstraint]) -> int:
+    """The payload vector, and below it the symbol that it implies at each check, the first check lowest."""
+    packed = vector
+    for check in reversed(checks):
+        packed = packed << SYMBOL_BITS | parities(list(check.rows), vector)
+    return packed
+
+
+def _combine(vectors: Iterable[int]) -> int:
+    total = 0
+    for vector in vectors:
+        total ^= vector
+    return total
+
+
+def _surviving_guesses(start: int, levels: list[list[int]], packed: Sequence[SymbolConstraint]) -> Iterator[int]:
+    """Sums of one vector per level that pass the packed checks. Two half sums keep the inner loop to one XOR."""
+    possible = [[bool(check.symbols >> symbol & 1) for symbol in range(SYMBOL_COUNT)] for check in packed]
+    while len(possible) < PACKED_CHECKS:
+        possible.append([True] * SYMBOL_COUNT)
+    first, second, third = possible
+    half = len(levels) // 2
+    outer = _sums([start], levels[:half])
+    inner = _sums([0], levels[half:])
+    for left in outer:
+        for right in inner:
+            guess = left ^ right
+            if (
+                first[guess & _SYMBOL_MASK]
+                and second[guess >> SYMBOL_BITS & _SYMBOL_MASK]
+                and third[guess >> 2 * SYMBOL_BITS & _SYMBOL_MASK]
+            ):
+                yield guess
+
+
+def _sums(starts: list[int], levels: list[list[int]]) -> list[int]:
+    for level in levels:
+        starts = [start ^ vector for start in starts for vector in level]
+    return starts

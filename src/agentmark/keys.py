@@ -1,0 +1,174 @@
+"""Shared keys: 32 random bytes or nothing (law L5)."""
+
+import json
+import os
+import secrets
+import stat
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NoReturn, Self
+
+from agentmark.core.errors import KeyFileError
+from agentmark.core.prf import DERIVE, DIGEST_SIZE, KEY_ID, derive_step_key, prf
+
+KEY_SIZE = 32
+KEY_FILE_VERSION = 1
+ENVIRONMENT_VARIABLE = "AGENTMARK_KEY"
+KEYRING_SERVICE = "agentmark"
+
+# 32 random bytes hold about 30 distinct values; fewer than this happens by chance less than once in 10^15 keys.
+MIN_DISTINCT_BYTES = 18
+
+
+class SharedKey:
+    """K_sh, shared by the embedder and the verifier. It never shows its secret: not in repr, str, format or pickle."""
+
+    __slots__ = ("_secret", "id")
+
+    id: str
+
+    def __init__(self, secret: bytes, *, source: str = "argument") -> None:
+        """Take 32 random bytes. To make new ones use `generate`."""
+        _refuse_weak(secret, source)
+        object.__setattr__(self, "_secret", bytes(secret))
+        object.__setattr__(self, "id", prf(self._secret, KEY_ID, size=8).hex())
+
+    _secret: bytes
+
+    @classmethod
+    def generate(cls) -> Self:
+        """A new key from the operating system's randomness."""
+        return cls(secrets.token_bytes(KEY_SIZE))
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], *, key_id: str | None = None) -> Self:
+        """Read a key file; refuse one that others can read, that is damaged, or that holds another key than `key_id`."""
+        path = Path(path)
+        source = str(path)
+        key = cls(_secret_in_file(path, source), source=source)
+        if key_id is not None and key_id != key.id:
+            raise KeyFileError(source, f"holds key {key.id}, not {key_id}")
+        return key
+
+    @classmethod
+    def from_environment(
+        cls, variable: str = ENVIRONMENT_VARIABLE, *, environment: Mapping[str, str] | None = None
+    ) -> Self:
+        """Read 64 hexadecimal digits from an environment variable."""
+        source = f"${variable}"
+        value = (os.environ if environment is None else environment).get(variable)
+        if not value:
+            raise KeyFileError(source, "is not set")
+        return cls(_from_hex(value, source), source=source)
+
+    @classmethod
+    def from_keyring(cls, name: str, *, service: str = KEYRING_SERVICE) -> Self:
+        """Read 64 hexadecimal digits from the system keyring (needs the package `keyring`)."""
+        source = f"keyring {service}/{name}"
+        try:
+            import keyring
+        except ImportError:
+            raise KeyFileError(source, "the package `keyring` is not installed: pip install keyring") from None
+        value = keyring.get_password(service, name)
+        if not value:
+            raise KeyFileError(source, "has no such entry")
+        return cls(_from_hex(value, source), source=source)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write a new key file with mode 0600. An existing file is never overwritten: losing a key loses its logs."""
+        content = {"agentmark_key": KEY_FILE_VERSION, "id": self.id, "secret": self._secret.hex()}
+        try:
+            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        except FileExistsError:
+            raise KeyFileError(str(path), "exists already; choose another name") from None
+        except OSError as error:
+            raise KeyFileError(str(path), f"cannot be written: {error.strerror}") from None
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            file.write(json.dumps(content) + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+
+    def derive(self, name: str) -> Self:
+        """The key of one tenant. It can be handed to an auditor: it opens no other tenant's logs, nor this key."""
+        if not name:
+            raise KeyFileError(f"derived from {self.id}", "the name is empty")
+        return type(self)(
+            prf(self._secret, DERIVE, name.encode("utf-8"), size=KEY_SIZE), source=f"derived for {name!r}"
+        )
+
+    def step_key(self, context_digest: bytes) -> bytes:
+        """K_t for one context. Whoever holds it can read that step and no other."""
+        if len(context_digest) != DIGEST_SIZE:
+            raise ValueError(f"a context digest has {DIGEST_SIZE} bytes, not {len(context_digest)}")
+        return derive_step_key(self._secret, context_digest)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, SharedKey):
+            return NotImplemented
+        return secrets.compare_digest(self._secret, other._secret)
+
+    def __hash__(self) -> int:
+        return hash(self.id)
+
+    def __repr__(self) -> str:
+        return f"SharedKey(id={self.id!r})"
+
+    def __setattr__(self, name: str, value: object) -> NoReturn:
+        raise AttributeError(f"SharedKey is immutable; cannot set {name}")
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            "SharedKey is not pickled, so that it never reaches a file or a queue; load it where it is needed"
+        )
+
+
+def _refuse_weak(secret: bytes, source: str) -> None:
+    if not isinstance(secret, (bytes, bytearray)):
+        raise KeyFileError(source, f"is {type(secret).__name__}, not bytes")
+    if len(secret) != KEY_SIZE:
+        raise KeyFileError(source, f"has {len(secret)} bytes; a key has exactly {KEY_SIZE} random ones")
+    if len(set(secret)) < MIN_DISTINCT_BYTES:
+        raise KeyFileError(source, "repeats a few bytes; make a random one with `agentmark keygen`")
+    if all(0x20 <= byte < 0x7F for byte in secret):
+        raise KeyFileError(source, "is typed text, not random bytes; make a random one with `agentmark keygen`")
+
+
+def _secret_in_file(path: Path, source: str) -> bytes:
+    try:
+        with path.open("rb") as file:
+            # The file that was opened is the one that is judged: no second look at the path.
+            mode = os.fstat(file.fileno()).st_mode
+            if not stat.S_ISREG(mode):
+                raise KeyFileError(source, "is not a regular file")
+            if os.name == "posix" and mode & 0o077:
+                shown = f"{stat.S_IMODE(mode):04o}"
+                raise KeyFileError(source, f"can be read by others (mode {shown}); run `chmod 600 {source}`")
+            data = file.read()
+    except OSError as error:
+        raise KeyFileError(source, f"cannot be read: {error.strerror}") from None
+    content = _parse_key_file(data, source)
+    secret = _from_hex(content["secret"], source)
+    stated = content.get("id")
+    if stated is not None and len(secret) == KEY_SIZE and stated != prf(secret, KEY_ID, size=8).hex():
+        raise KeyFileError(source, f"says it holds key {stated}, but its secret belongs to another key id")
+    return secret
+
+
+def _parse_key_file(data: bytes, source: str) -> dict[str, Any]:
+    try:
+        content = json.loads(data)
+    except ValueError:
+        raise KeyFileError(source, "is not an AgentMark key file (JSON with agentmark_key, id, secret)") from None
+    if not isinstance(content, dict) or "secret" not in content:
+        raise KeyFileError(source, "is not an AgentMark key file (JSON with agentmark_key, id, secret)")
+    if content.get("agentmark_key") != KEY_FILE_VERSION:
+        found = content.get("agentmark_key")
+        raise KeyFileError(source, f"has version {found!r}; this build reads version {KEY_FILE_VERSION}")
+    return content
+
+
+def _from_hex(text: object, source: str) -> bytes:
+    try:
+        return bytes.fromhex(text) if isinstance(text, str) else b""
+    except ValueError:
+        raise KeyFileError(source, "is not hexadecimal") from None

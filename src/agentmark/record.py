@@ -1,0 +1,229 @@
+"""The step record: the contract between the embedding and the verifying side (spec, section 8).
+
+JSON without floats, one object a line. It never holds the payload, the key, or coded bits.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+from agentmark.core.canonical import canonical_bytes
+from agentmark.core.context import context_digest
+from agentmark.core.distribution import BehaviorDistribution
+from agentmark.core.errors import ContextError, DistributionError, PayloadError, RecordError, RecordVersionError
+from agentmark.core.payload import check_payload_len
+from agentmark.core.prf import DIGEST_SIZE
+
+RECORD_VERSION = 1
+SCHEMES = ("F", "R")
+
+_REQUIRED = (
+    "agentmark",
+    "scheme",
+    "key_id",
+    "payload_len",
+    "session",
+    "step",
+    "context",
+    "weights",
+    "choice",
+    "marked",
+)
+_OPTIONAL = ("reason", "enforced", "raw_context", "meta")
+_FIELDS = frozenset((*_REQUIRED, *_OPTIONAL))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepRecord:
+    """One decision, as logged. An unmarked step says why, and may have no distribution at all."""
+
+    scheme: str
+    key_id: str
+    payload_len: int
+    session: str
+    step_index: int
+    context: bytes
+    distribution: BehaviorDistribution | None
+    behavior: str
+    marked: bool
+    reason: str | None = None
+    # None: nobody has checked. False: the agent did something else; the step then counts as erased.
+    enforced: bool | None = None
+    raw_context: Mapping[str, Any] | None = None
+    meta: Mapping[str, Any] | None = None
+
+    @property
+    def where(self) -> str:
+        """How messages name this record."""
+        return f"session {self.session[:8]} step {self.step_index}"
+
+    def with_enforced(self, enforced: bool) -> Self:
+        """The same record, saying whether the agent obeyed."""
+        return replace(self, enforced=enforced)
+
+    def context_matches(self) -> bool | None:
+        """Whether the digest is that of the raw context; None when no raw context was kept."""
+        if self.raw_context is None:
+            return None
+        return context_digest(self.raw_context) == self.context
+
+    def as_dict(self) -> dict[str, Any]:
+        content: dict[str, Any] = {
+            "agentmark": RECORD_VERSION,
+            "scheme": self.scheme,
+            "key_id": self.key_id,
+            "payload_len": self.payload_len,
+            "session": self.session,
+            "step": self.step_index,
+            "context": self.context.hex(),
+            "weights": None if self.distribution is None else self.distribution.as_weights(),
+            "choice": self.behavior,
+            "marked": self.marked,
+        }
+        optional = {
+            "reason": self.reason,
+            "enforced": self.enforced,
+            "raw_context": self.raw_context,
+            "meta": self.meta,
+        }
+        content.update({name: value for name, value in optional.items() if value is not None})
+        return content
+
+    def to_json(self) -> str:
+        """One line of JSON, without its newline."""
+        return json.dumps(self.as_dict(), ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+
+    @classmethod
+    def from_json(cls, text: str | bytes, *, where: str = "?") -> Self:
+        """Parse and validate one line. `where` names it in errors, for instance "log.jsonl:17"."""
+        try:
+            content = json.loads(text, object_pairs_hook=_refuse_repeated_names)
+        except _RepeatedNameError as error:
+            raise RecordError(where, str(error), "appears twice in one object") from None
+        except (ValueError, RecursionError):
+            raise RecordError(where, "line", "is not valid JSON") from None
+        return cls.from_dict(content, where=where)
+
+    @classmethod
+    def from_dict(cls, content: object, *, where: str = "?") -> Self:
+        """Validate a parsed record. Nothing is repaired: the first fault is raised, with its field."""
+        if not isinstance(content, dict):
+            raise RecordError(where, "record", "is not a JSON object")
+        if "agentmark" not in content:
+            raise RecordError(where, "agentmark", "is missing: not an AgentMark step record")
+        if type(content["agentmark"]) is not int or content["agentmark"] != RECORD_VERSION:
+            raise RecordVersionError(where, "agentmark", content["agentmark"], f"version {RECORD_VERSION}")
+        for name in _REQUIRED:
+            if name not in content:
+                raise RecordError(where, name, "is missing")
+        for name in content:
+            if name not in _FIELDS:
+                raise RecordError(where, str(name), "is not a field of version 1; free data goes under meta")
+        marked = _boolean(content, "marked", where)
+        distribution = _distribution(content, where)
+        behavior = _text(content, "choice", where)
+        if distribution is not None and behavior not in distribution.behaviors:
+            raise RecordError(where, "choice", f"{behavior!r} is not among the behaviors of weights")
+        if marked and distribution is None:
+            raise RecordError(where, "weights", "a marked step needs them")
+        reason = _text(content, "reason", where) if content.get("reason") is not None else None
+        if not marked and reason is None:
+            raise RecordError(where, "reason", "an unmarked step must say why")
+        return cls(
+            scheme=_scheme(content, where),
+            key_id=_text(content, "key_id", where),
+            payload_len=_payload_len(content, where),
+            session=_text(content, "session", where),
+            step_index=_step_index(content, where),
+            context=_digest(content, where),
+            distribution=distribution,
+            behavior=behavior,
+            marked=marked,
+            reason=reason,
+            enforced=_boolean(content, "enforced", where) if content.get("enforced") is not None else None,
+            raw_context=_object(content, "raw_context", where),
+            meta=_object(content, "meta", where),
+        )
+
+
+class _RepeatedNameError(ValueError):
+    """Python's parser keeps the last of two equal names; a record must not depend on that."""
+
+
+def _refuse_repeated_names(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    members = dict(pairs)
+    if len(members) != len(pairs):
+        names = [name for name, _ in pairs]
+        raise _RepeatedNameError(next(name for i, name in enumerate(names) if name in names[:i]))
+    return members
+
+
+def _text(content: dict[str, Any], name: str, where: str) -> str:
+    value = content[name]
+    if not isinstance(value, str) or not value:
+        raise RecordError(where, name, f"{value!r} is not text")
+    return value
+
+
+def _boolean(content: dict[str, Any], name: str, where: str) -> bool:
+    value = content[name]
+    if not isinstance(value, bool):
+        raise RecordError(where, name, f"{value!r} is neither true nor false")
+    return value
+
+
+def _scheme(content: dict[str, Any], where: str) -> str:
+    scheme = content["scheme"]
+    if scheme not in SCHEMES:
+        raise RecordVersionError(
+            where, "scheme", scheme, f"schemes {' and '.join(SCHEMES)} of version {RECORD_VERSION}"
+        )
+    return str(scheme)
+
+
+def _payload_len(content: dict[str, Any], where: str) -> int:
+    try:
+        return check_payload_len(content["payload_len"])
+    except PayloadError as error:
+        raise RecordError(where, "payload_len", error.fault) from None
+
+
+def _step_index(content: dict[str, Any], where: str) -> int:
+    value = content["step"]
+    if type(value) is not int or value < 0:
+        raise RecordError(where, "step", f"{value!r} is not a step index")
+    return value
+
+
+def _digest(content: dict[str, Any], where: str) -> bytes:
+    text = _text(content, "context", where)
+    # bytes.fromhex alone would also take spaces and capitals, and two spellings of one context are two contexts.
+    if len(text) != 2 * DIGEST_SIZE or not set(text) <= set("0123456789abcdef"):
+        raise RecordError(where, "context", f"is not a digest of {2 * DIGEST_SIZE} lower-case hexadecimal digits")
+    return bytes.fromhex(text)
+
+
+def _distribution(content: dict[str, Any], where: str) -> BehaviorDistribution | None:
+    weights = content["weights"]
+    if weights is None:
+        return None
+    if not isinstance(weights, dict):
+        raise RecordError(where, "weights", "is neither an object of integers nor null")
+    try:
+        return BehaviorDistribution.from_weights(weights)
+    except DistributionError as error:
+        raise RecordError(where, error.field, error.fault) from None
+
+
+def _object(content: dict[str, Any], name: str, where: str) -> dict[str, Any] | None:
+    value = content.get(name)
+    if value is None:
+        return None
+    if not isinstance(value, dict):
+        raise RecordError(where, name, "is not an object")
+    try:
+        canonical_bytes(value)
+    except ContextError as error:
+        raise RecordError(where, name + error.field.removeprefix("$"), error.fault) from None
+    return value

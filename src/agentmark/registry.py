@@ -1,0 +1,142 @@
+"""Issued identities: which name has which payload, and since when."""
+
+import json
+import os
+import secrets
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Self
+
+from agentmark.core.errors import PayloadError, RegistryError
+from agentmark.core.payload import check_payload_len
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """One entry. Times are ISO 8601 in UTC."""
+
+    name: str
+    payload: int
+    issued_at: str | None = None
+    revoked_at: str | None = None
+
+
+class Registry:
+    """Names and payloads, each unique, all of one length. A revoked identity stays: old logs still carry it."""
+
+    def __init__(self, payload_len: int, identities: Iterable[Identity] = ()) -> None:
+        self.payload_len = check_payload_len(payload_len)
+        self._by_name: dict[str, Identity] = {}
+        self._by_payload: dict[int, Identity] = {}
+        for identity in identities:
+            self.add(identity)
+
+    def add(self, identity: Identity) -> None:
+        """Enter an identity; refuse a name or payload that is taken, or a payload that is too long."""
+        if not identity.name:
+            raise RegistryError("(no name)", "every identity needs a name")
+        if identity.name in self._by_name:
+            raise RegistryError(repr(identity.name), "this name is issued already")
+        if not 0 <= identity.payload < 1 << self.payload_len:
+            raise RegistryError(repr(identity.name), f"payload {identity.payload} does not fit {self.payload_len} bits")
+        holder = self._by_payload.get(identity.payload)
+        if holder is not None:
+            raise RegistryError(repr(identity.name), f"payload {identity.payload:#x} belongs to {holder.name!r}")
+        self._by_name[identity.name] = identity
+        self._by_payload[identity.payload] = identity
+
+    def issue(self, name: str) -> Identity:
+        """Give a new name a random free payload."""
+        if len(self) >= 1 << self.payload_len:
+            raise RegistryError(repr(name), f"all {len(self)} payloads of {self.payload_len} bits are taken")
+        payload = secrets.randbits(self.payload_len) if self.payload_len else 0
+        while payload in self._by_payload:
+            payload = (payload + 1) % (1 << self.payload_len)
+        identity = Identity(name, payload, issued_at=_now())
+        self.add(identity)
+        return identity
+
+    def revoke(self, name: str) -> Identity:
+        """Mark an identity as no longer in use."""
+        identity = replace(self.named(name), revoked_at=_now())
+        self._by_name[name] = self._by_payload[identity.payload] = identity
+        return identity
+
+    def named(self, name: str) -> Identity:
+        identity = self._by_name.get(name)
+        if identity is None:
+            raise RegistryError(repr(name), "no such identity; issue it first")
+        return identity
+
+    def holder(self, payload: int) -> Identity | None:
+        """Whose payload this is, if anyone's."""
+        return self._by_payload.get(payload)
+
+    def __len__(self) -> int:
+        return len(self._by_name)
+
+    def __iter__(self) -> Iterator[Identity]:
+        return iter(self._by_name.values())
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """Read a registry file: a head line with the payload length, then one identity a line."""
+        lines = [line for line in Path(path).read_text(encoding="utf-8").splitlines() if line.strip()]
+        if not lines:
+            raise RegistryError(str(path), "is empty; a registry starts with a head line")
+        head = _parse(lines[0], f"{path}:1")
+        if head.get("agentmark_registry") != 1:
+            raise RegistryError(f"{path}:1", "is not the head of an AgentMark registry of version 1")
+        try:
+            registry = cls(check_payload_len(head.get("payload_len")))  # type: ignore[arg-type]
+        except PayloadError as error:
+            raise RegistryError(f"{path}:1", error.fault) from None
+        for number, line in enumerate(lines[1:], start=2):
+            registry.add(_identity(_parse(line, f"{path}:{number}"), f"{path}:{number}"))
+        return registry
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the whole registry beside the old file, then put it in its place."""
+        width = -(-self.payload_len // 4)
+        lines = [json.dumps({"agentmark_registry": 1, "payload_len": self.payload_len})]
+        for identity in self:
+            entry = {
+                "name": identity.name,
+                "payload": f"{identity.payload:0{width}x}",
+                "issued_at": identity.issued_at,
+                "revoked_at": identity.revoked_at,
+            }
+            lines.append(json.dumps(entry, ensure_ascii=False))
+        target = Path(path)
+        draft = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+        draft.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        draft.replace(target)
+
+
+def _parse(line: str, where: str) -> dict[str, Any]:
+    try:
+        content = json.loads(line)
+    except ValueError:
+        raise RegistryError(where, "is not valid JSON") from None
+    if not isinstance(content, dict):
+        raise RegistryError(where, "is not a JSON object")
+    return content
+
+
+def _identity(content: dict[str, Any], where: str) -> Identity:
+    name, payload = content.get("name"), content.get("payload")
+    if not isinstance(name, str):
+        raise RegistryError(where, "has no name")
+    try:
+        number = int(payload, 16) if isinstance(payload, str) else -1
+    except ValueError:
+        number = -1
+    if number < 0:
+        raise RegistryError(where, f"payload {payload!r} of {name!r} is not hexadecimal text")
+    return Identity(name, number, content.get("issued_at"), content.get("revoked_at"))
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")
