@@ -1,4 +1,4 @@
-"""AgentMark: hide an identity in an agent's decisions without changing how it decides, and read it back from its log."""
+"""AgentMark: an identity hidden in an agent's decisions, as likely as they were, and read back from its log."""
 
 from agentmark.core.distribution import BehaviorDistribution
 from agentmark.core.errors import (
@@ -10,6 +10,7 @@ from agentmark.core.errors import (
     RecordError,
     RecordVersionError,
     RegistryError,
+    SettingError,
 )
 from agentmark.embed import Choice, Embedder, Session
 from agentmark.keys import SharedKey
@@ -38,6 +39,7 @@ __all__ = [
     "Registry",
     "RegistryError",
     "Session",
+    "SettingError",
     "SharedKey",
     "StepRecord",
     "Verdict",

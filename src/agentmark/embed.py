@@ -10,7 +10,7 @@ from agentmark.core import scheme_f, scheme_r
 from agentmark.core.canonical import canonical_bytes
 from agentmark.core.context import context_digest, context_fields
 from agentmark.core.distribution import WEIGHT_BITS, BehaviorDistribution, Probabilities
-from agentmark.core.errors import DistributionError, PayloadError
+from agentmark.core.errors import DistributionError, PayloadError, SettingError
 from agentmark.core.payload import PayloadLike, payload_to_int
 from agentmark.keys import SharedKey
 from agentmark.record import SCHEMES, StepRecord
@@ -48,7 +48,7 @@ class Embedder:
         `keep_context` also logs the raw context, which makes tampering visible and may hold private text.
         """
         if scheme not in SCHEMES:
-            raise ValueError(f"scheme {scheme!r} is none of {', '.join(SCHEMES)}")
+            raise SettingError("scheme", f"{scheme!r} is none of {', '.join(SCHEMES)}")
         if registry is not None and isinstance(payload, str):
             if payload_len not in (None, registry.payload_len):
                 raise PayloadError(f"payload_len {payload_len} differs from the registry's {registry.payload_len}")
@@ -56,7 +56,7 @@ class Embedder:
         self._payload, self.payload_len = payload_to_int(payload, payload_len)
         self._key = key
         self.scheme = scheme
-        self._keep_context = keep_context
+        self.keep_context = keep_context
 
     @property
     def key_id(self) -> str:
@@ -67,7 +67,9 @@ class Embedder:
         if session_id is None:
             session_id = secrets.token_hex(SESSION_NONCE_SIZE)
         elif not session_id:
-            raise ValueError("session_id is empty; leave it out for a random one")
+            raise SettingError("session_id", "is empty; leave it out for a random one")
+        if first_step < 0:
+            raise SettingError("first_step", f"{first_step} is negative")
         return Session(self, session_id, first_step)
 
     def choose_in_context(self, distribution: BehaviorDistribution, context: bytes) -> str | None:
@@ -102,19 +104,18 @@ class Session:
     ) -> Choice:
         """Sample one behavior from `weights`, exactly as likely as they say, and carry the identity in which one.
 
-        `context` binds further facts (an observation, a digest of the history) beside session and step. A context that was
-        used before is sampled without a mark. Weights that cannot be used raise `DistributionError`: decide by other means
-        and log that with `unmarked`.
+        `context` binds further facts (an observation, a digest of the history) beside session and step. A context that
+        was used before is sampled without a mark. Weights that cannot be used raise `DistributionError`: decide by
+        other means and log that with `unmarked`.
         """
         distribution = BehaviorDistribution.quantise(weights)
-        step_index, fields, digest, fresh = self._claim(step_index, context)
-        behavior = self._embedder.choose_in_context(distribution, digest) if fresh else None
+        claim = self._claim(step_index, context)
+        behavior = self._embedder.choose_in_context(distribution, claim.digest) if claim.fresh else None
         reason = None
         if behavior is None:
-            reason = NEAR_TIE if fresh else CONTEXT_REPEATED
+            reason = NEAR_TIE if claim.fresh else CONTEXT_REPEATED
             behavior = distribution.at(secrets.randbits(WEIGHT_BITS))
-        record = self._record(step_index, fields, digest, distribution, behavior, reason, meta)
-        return Choice(behavior, record)
+        return self._logged(claim, distribution, behavior, reason=reason, meta=meta)
 
     def unmarked(
         self,
@@ -128,53 +129,60 @@ class Session:
     ) -> Choice:
         """Log a decision that was made without the mark, and why. The verifier counts it as erased."""
         if not reason:
-            raise ValueError("an unmarked step must say why")
+            raise SettingError("reason", "an unmarked step must say why")
         distribution = None if weights is None else BehaviorDistribution.quantise(weights)
         if distribution is not None and behavior not in distribution.behaviors:
             raise DistributionError("choice", f"{behavior!r} is not among the behaviors")
-        step_index, fields, digest, _ = self._claim(step_index, context)
-        return Choice(behavior, self._record(step_index, fields, digest, distribution, behavior, reason, meta))
+        return self._logged(self._claim(step_index, context), distribution, behavior, reason=reason, meta=meta)
 
-    def _claim(
-        self, step_index: int | None, extra: Mapping[str, object] | None
-    ) -> tuple[int, dict[str, object], bytes, bool]:
+    def _claim(self, step_index: int | None, extra: Mapping[str, object] | None) -> "_Claim":
         """Take a step index and its context; say whether this context is new (law L4)."""
         with self._lock:
             if step_index is None:
                 step_index = self._next_step
             elif step_index < 0:
-                raise ValueError(f"step_index {step_index} is negative")
+                raise SettingError("step_index", f"{step_index} is negative")
             fields = context_fields(self.id, step_index, extra)
             digest = context_digest(fields)
             fresh = digest not in self._used
             self._used.add(digest)
             self._next_step = max(self._next_step, step_index + 1)
-        return step_index, fields, digest, fresh
+        return _Claim(step_index, fields, digest, fresh)
 
-    def _record(
+    def _logged(
         self,
-        step_index: int,
-        fields: dict[str, object],
-        digest: bytes,
+        claim: "_Claim",
         distribution: BehaviorDistribution | None,
         behavior: str,
+        *,
         reason: str | None,
         meta: Mapping[str, Any] | None,
-    ) -> StepRecord:
+    ) -> Choice:
         if meta is not None:
             canonical_bytes(dict(meta), field="meta")
         embedder = self._embedder
-        return StepRecord(
+        record = StepRecord(
             scheme=embedder.scheme,
             key_id=embedder.key_id,
             payload_len=embedder.payload_len,
             session=self.id,
-            step_index=step_index,
-            context=digest,
+            step_index=claim.step_index,
+            context=claim.digest,
             distribution=distribution,
             behavior=behavior,
             marked=reason is None,
             reason=reason,
-            raw_context=fields if embedder._keep_context else None,
+            raw_context=claim.fields if embedder.keep_context else None,
             meta=meta,
         )
+        return Choice(behavior, record)
+
+
+@dataclass(frozen=True, slots=True)
+class _Claim:
+    """A step's place: its index, its context, and whether that context is used for the first time."""
+
+    step_index: int
+    fields: dict[str, object]
+    digest: bytes
+    fresh: bool

@@ -42,7 +42,7 @@ class SharedKey:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], *, key_id: str | None = None) -> Self:
-        """Read a key file; refuse one that others can read, that is damaged, or that holds another key than `key_id`."""
+        """Read a key file; refuse one that others can read, that is damaged, or whose key is not `key_id`."""
         path = Path(path)
         source = str(path)
         key = cls(_secret_in_file(path, source), source=source)

@@ -108,18 +108,7 @@ class StepRecord:
     @classmethod
     def from_dict(cls, content: object, *, where: str = "?") -> Self:
         """Validate a parsed record. Nothing is repaired: the first fault is raised, with its field."""
-        if not isinstance(content, dict):
-            raise RecordError(where, "record", "is not a JSON object")
-        if "agentmark" not in content:
-            raise RecordError(where, "agentmark", "is missing: not an AgentMark step record")
-        if type(content["agentmark"]) is not int or content["agentmark"] != RECORD_VERSION:
-            raise RecordVersionError(where, "agentmark", content["agentmark"], f"version {RECORD_VERSION}")
-        for name in _REQUIRED:
-            if name not in content:
-                raise RecordError(where, name, "is missing")
-        for name in content:
-            if name not in _FIELDS:
-                raise RecordError(where, str(name), "is not a field of version 1; free data goes under meta")
+        content = _checked_fields(content, where)
         marked = _boolean(content, "marked", where)
         distribution = _distribution(content, where)
         behavior = _text(content, "choice", where)
@@ -145,6 +134,22 @@ class StepRecord:
             raw_context=_object(content, "raw_context", where),
             meta=_object(content, "meta", where),
         )
+
+
+def _checked_fields(content: object, where: str) -> dict[str, Any]:
+    if not isinstance(content, dict):
+        raise RecordError(where, "record", "is not a JSON object")
+    if "agentmark" not in content:
+        raise RecordError(where, "agentmark", "is missing: not an AgentMark step record")
+    if type(content["agentmark"]) is not int or content["agentmark"] != RECORD_VERSION:
+        raise RecordVersionError(where, "agentmark", content["agentmark"], f"version {RECORD_VERSION}")
+    for name in _REQUIRED:
+        if name not in content:
+            raise RecordError(where, name, "is missing")
+    for name in content:
+        if name not in _FIELDS:
+            raise RecordError(where, str(name), "is not a field of version 1; free data goes under meta")
+    return content
 
 
 class _RepeatedNameError(ValueError):

@@ -95,9 +95,9 @@ class Verdict:
         """Further evidence expected to be needed for acceptance; None if more of the same would not help."""
         if self.accepted:
             return 0.0
-        if self.consistent is False or self.search_over_limit:
-            return None
         missing = self.payload_len - log2(self.threshold) - self.evidence_bits
+        if self.consistent is False or (self.search_over_limit and missing <= 0):
+            return None
         return max(missing, equations_until_full_rank(self.rank, self.payload_len), 0.0)
 
     @property
@@ -138,10 +138,10 @@ class Verdict:
             return f"none of the {self.record_count} records can be used" + self._set_aside()
         if self.consistent is False:
             return f"the {used} usable steps contradict each other, as steps made under another key or identity do"
-        if self.search_over_limit:
+        if self.search_over_limit and self.bits_needed is None:
             return (
-                f"reading {self.payload_len} bits from these {used} steps of scheme R would take {self.search_work:.1e} "
-                "guesses, more than search_limit; use a longer log, a shorter payload, or raise the limit"
+                f"reading {self.payload_len} bits from these {used} steps of scheme R would take "
+                f"{self.search_work:.1e} guesses, more than search_limit; use a longer log, or raise the limit"
             )
         more = "" if self.steps_needed is None else f"; about {self.steps_needed} more steps are needed"
         return (

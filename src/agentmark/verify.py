@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from agentmark.core import scheme_f, scheme_r
+from agentmark.core.errors import SettingError
 from agentmark.core.linear import LinearSystem
 from agentmark.core.payload import check_payload_len
 from agentmark.core.rlnc import Equation
@@ -43,20 +44,20 @@ class Verifier:
     ) -> None:
         """Several keys serve logs that cross a key rotation: each record is read with the key it names.
 
-        `payload_len` is by default the one that most records state. `any_key_id` reads every record with the one key given,
-        for logs whose key ids were altered or lost.
+        `payload_len` is by default the one that most records state. `any_key_id` reads every record with the one key
+        given, for logs whose key ids were altered or lost.
         """
         keys = [key] if isinstance(key, SharedKey) else list(key)
         if not keys:
-            raise ValueError("a verifier needs at least one key")
+            raise SettingError("key", "a verifier needs at least one")
         if any_key_id and len(keys) > 1:
-            raise ValueError("any_key_id reads all records with one key; pass exactly one")
+            raise SettingError("any_key_id", "reads all records with one key; pass exactly one")
         if not 0 < threshold < 1:
-            raise ValueError(f"threshold {threshold} is not between 0 and 1")
+            raise SettingError("threshold", f"{threshold} is not between 0 and 1")
         if payload_len is None and registry is not None:
             payload_len = registry.payload_len
         if registry is not None and payload_len != registry.payload_len:
-            raise ValueError(f"payload_len {payload_len} differs from the registry's {registry.payload_len}")
+            raise SettingError("payload_len", f"{payload_len} differs from the registry's {registry.payload_len}")
         self._keys = {key.id: key for key in keys}
         self._any_key = keys[0] if any_key_id else None
         self.payload_len = None if payload_len is None else check_payload_len(payload_len)

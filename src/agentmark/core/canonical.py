@@ -1,12 +1,13 @@
 """Canonical JSON bytes: the subset of RFC 8785 without fractional numbers (spec, section 2)."""
 
-import json
+from json.encoder import encode_basestring
 
 from agentmark.core.errors import ContextError
 
 # RFC 8785, 3.2.2.3 writes numbers as IEEE doubles; integers up to here are exact in one.
 MAX_SAFE_INTEGER = (1 << 53) - 1
 
+_LITERALS = {None: "null", True: "true", False: "false"}
 TYPE_NAMES = "text, integers, booleans, null, lists and objects"
 
 
@@ -16,40 +17,42 @@ def canonical_bytes(value: object, *, field: str = "$") -> bytes:
 
 
 def _encode(value: object, field: str) -> str:
-    if value is None:
-        return "null"
-    if value is True:
-        return "true"
-    if value is False:
-        return "false"
     if isinstance(value, str):
         return _encode_text(value, field)
+    if value is None or isinstance(value, bool):
+        return _LITERALS[value]
     if isinstance(value, int):
         if abs(value) > MAX_SAFE_INTEGER:
             raise ContextError(field, f"integer {value} is beyond 2^53 - 1; pass it as text")
         return int.__repr__(value)
     if isinstance(value, (list, tuple)):
-        return "[" + ",".join(_encode(item, f"{field}[{i}]") for i, item in enumerate(value)) + "]"
+        return "[" + ",".join([_encode(item, f"{field}[{i}]") for i, item in enumerate(value)]) + "]"
     if isinstance(value, dict):
-        return "{" + ",".join(_encode_members(value, field)) + "}"
+        return _encode_object(value, field)
     raise ContextError(field, f"{type(value).__name__} has no canonical form; use {TYPE_NAMES}")
 
 
-def _encode_members(members: dict[object, object], field: str) -> list[str]:
+def _encode_object(members: dict[object, object], field: str) -> str:
+    names: list[str] = []
     for name in members:
         if not isinstance(name, str):
             raise ContextError(field, f"field name {name!r} is not text")
-    encoded = {name: _encode_text(name, field) for name in members if isinstance(name, str)}
+        names.append(name)
+    encoded = {name: _encode_text(name, field) for name in names}
     # RFC 8785, 3.2.3: names are sorted by UTF-16 code units, which differs from code points above U+FFFF.
-    names = sorted(encoded, key=lambda name: name.encode("utf-16-be"))
-    return [f"{encoded[name]}:{_encode(members[name], f'{field}.{name}')}" for name in names]
+    names.sort(key=None if all(map(str.isascii, names)) else _utf16)
+    return "{" + ",".join([f"{encoded[name]}:{_encode(members[name], f'{field}.{name}')}" for name in names]) + "}"
+
+
+def _utf16(name: str) -> bytes:
+    return name.encode("utf-16-be")
 
 
 def _encode_text(text: str, field: str) -> str:
     if not is_unicode(text):
         raise ContextError(field, "text holds a lone surrogate, which UTF-8 cannot carry")
-    # RFC 8785, 3.2.2.2: Python's escapes without ensure_ascii are exactly these.
-    return json.dumps(text, ensure_ascii=False)
+    # RFC 8785, 3.2.2.2: the escapes of Python's encoder without ensure_ascii are exactly these.
+    return encode_basestring(text)
 
 
 def is_unicode(text: str) -> bool:

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from math import lcm
+from operator import itemgetter
 from typing import Protocol, Self
 
 from agentmark.core.canonical import is_unicode
@@ -64,8 +65,9 @@ class BehaviorDistribution:
 
     @classmethod
     def _in_canonical_order(cls, weights: Iterable[tuple[str, int]]) -> Self:
-        # Code points sort as their UTF-8 bytes do, so comparing the text is comparing the bytes.
-        ordered = sorted(weights, key=lambda item: (-item[1], item[0]))
+        # Code points sort as their UTF-8 bytes do, so comparing the text is comparing the bytes. The second sort is
+        # stable, which leaves equal weights in the order of their names.
+        ordered = sorted(sorted(weights), key=itemgetter(1), reverse=True)
         return cls(tuple([name for name, _ in ordered]), tuple([weight for _, weight in ordered]))
 
     def __len__(self) -> int:
@@ -103,36 +105,40 @@ def _exact_masses(probabilities: Probabilities) -> tuple[list[str], list[int]]:
     """The numbers over one common denominator: no float is ever added or compared."""
     pairs = probabilities.items() if isinstance(probabilities, Mapping) else probabilities
     names: list[str] = []
-    ratios: list[tuple[int, int]] = []
+    numerators: list[int] = []
+    denominators: list[int] = []
     for name, probability in pairs:
         _check_name(name)
+        numerator, denominator = _exact_ratio(name, probability)
         names.append(name)
-        ratios.append(_exact_ratio(name, probability))
+        numerators.append(numerator)
+        denominators.append(denominator)
     if not names:
         raise DistributionError("behaviors", "the list is empty")
     if len(set(names)) != len(names):
         repeated = next(name for i, name in enumerate(names) if name in names[:i])
         raise DistributionError("behaviors", f"{repeated!r} appears twice")
-    common = lcm(*[denominator for _, denominator in ratios])
-    return names, [numerator * (common // denominator) for numerator, denominator in ratios]
+    common = lcm(*denominators)
+    return names, [n * (common // d) for n, d in zip(numerators, denominators, strict=True)]
 
 
 def _exact_ratio(name: str, probability: Rational) -> tuple[int, int]:
-    field = f"weights[{name!r}]"
-    if isinstance(probability, bool):
-        raise DistributionError(field, f"{probability!r} is not a number")
     try:
         numerator, denominator = probability.as_integer_ratio()
     except (ValueError, OverflowError):
-        raise DistributionError(field, f"{probability!r} is not finite") from None
+        raise DistributionError(f"weights[{name!r}]", f"{probability!r} is not finite") from None
     except AttributeError:
-        raise DistributionError(field, f"{probability!r} is not a number") from None
+        raise DistributionError(f"weights[{name!r}]", f"{probability!r} is not a number") from None
     if numerator < 0:
-        raise DistributionError(field, f"{probability!r} is negative")
+        raise DistributionError(f"weights[{name!r}]", f"{probability!r} is negative")
+    if probability is True or probability is False:
+        raise DistributionError(f"weights[{name!r}]", f"{probability!r} is not a number")
     return numerator, denominator
 
 
 def _check_name(name: object) -> None:
+    if type(name) is str and name and name.isascii():
+        return
     if not isinstance(name, str):
         raise DistributionError("behaviors", f"{name!r} is not text")
     if not name:

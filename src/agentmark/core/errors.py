@@ -31,6 +31,15 @@ class PayloadError(AgentMarkError, ValueError):
         self.fault = fault
 
 
+class SettingError(AgentMarkError, ValueError):
+    """An argument or option that cannot be meant."""
+
+    def __init__(self, name: str, fault: str) -> None:
+        super().__init__(f"{name}: {fault}")
+        self.name = name
+        self.fault = fault
+
+
 class KeyFileError(AgentMarkError, ValueError):
     """A secret that is missing, weak, readable by others, or not the one asked for."""
 

@@ -20,8 +20,8 @@ def check_payload_len(payload_len: int) -> int:
 def payload_to_int(payload: PayloadLike, payload_len: int | None = None) -> tuple[int, int]:
     """The payload as (integer, length in bits).
 
-    An int needs `payload_len`. Bytes and bits have a length of their own. Text is its UTF-8 bytes, followed by zero bits
-    up to `payload_len`. None carries nothing (length 0): the mark then says "ours" and no more.
+    An int needs `payload_len`. Bytes and bits have a length of their own. Text is its UTF-8 bytes, followed by zero
+    bits up to `payload_len`. None carries nothing (length 0): the mark then says "ours" and no more.
     """
     if payload_len is not None:
         check_payload_len(payload_len)

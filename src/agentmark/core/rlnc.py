@@ -1,5 +1,6 @@
 """Random linear network coding over F2 (section 4.4, App. E): rows and pad from the step key."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from agentmark.core.prf import BLOCK_SIZE, prf
@@ -30,7 +31,7 @@ def pad_bits(step_key: bytes, label: bytes, count: int) -> int:
     return int.from_bytes(prf(step_key, label), "big") >> (BLOCK_BITS - count)
 
 
-def parities(rows: list[int], payload: int) -> int:
+def row_parities(rows: Sequence[int], payload: int) -> int:
     """y_t = A_t m as one integer, the first row's parity most significant."""
     bits = 0
     for row in rows:

@@ -6,7 +6,7 @@ from agentmark.core.cyclic_shift import CodeWord, cyclic_shift_decode, cyclic_sh
 from agentmark.core.distribution import BehaviorDistribution
 from agentmark.core.prf import F_DRAW, F_PAD, F_ROWS, prf
 from agentmark.core.recombination import UniformBin, select_bin
-from agentmark.core.rlnc import Equation, coefficient_rows, pad_bits, parities
+from agentmark.core.rlnc import Equation, coefficient_rows, pad_bits, row_parities
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ def encode(distribution: BehaviorDistribution, step_key: bytes, *, payload: int,
     if chosen.size == 1:
         return Embedding(distribution.behaviors[0], CodeWord(0, 0))
     rows = coefficient_rows(step_key, F_ROWS, payload_len, count)
-    coded_bits = parities(rows, payload) ^ pad_bits(step_key, F_PAD, count)
+    coded_bits = row_parities(rows, payload) ^ pad_bits(step_key, F_PAD, count)
     position, embedded_bits = cyclic_shift_encode(coded_bits, chosen.size, chosen.shift)
     return Embedding(distribution.behaviors[position], embedded_bits)
 

@@ -12,7 +12,7 @@ from struct import Struct
 
 from agentmark.core.distribution import BehaviorDistribution
 from agentmark.core.prf import BLOCK_SIZE, R_CLOCK, R_PAD, R_ROWS
-from agentmark.core.rlnc import Equation, coefficient_rows, pad_bits, parities
+from agentmark.core.rlnc import Equation, coefficient_rows, pad_bits, row_parities
 
 SYMBOL_BITS = 8
 SYMBOL_COUNT = 1 << SYMBOL_BITS
@@ -43,7 +43,7 @@ class SymbolConstraint:
         return SYMBOL_BITS - log2(self.symbol_count)
 
     def allows(self, payload: int) -> bool:
-        return bool(self.symbols >> (parities(list(self.rows), payload) ^ self.pad) & 1)
+        return bool(self.symbols >> (row_parities(self.rows, payload) ^ self.pad) & 1)
 
     def equations(self, symbol: int) -> list[Equation]:
         """The eight equations that hold if this symbol was the one."""
@@ -55,7 +55,7 @@ class SymbolConstraint:
 def coded_symbol(step_key: bytes, *, payload: int, payload_len: int) -> int:
     """s_t = A_t m xor Z_t, eight bits."""
     rows = coefficient_rows(step_key, R_ROWS, payload_len, SYMBOL_BITS)
-    return parities(rows, payload) ^ pad_bits(step_key, R_PAD, SYMBOL_BITS)
+    return row_parities(rows, payload) ^ pad_bits(step_key, R_PAD, SYMBOL_BITS)
 
 
 def unit_uniform(lane: int) -> float:

@@ -1,16 +1,16 @@
 """Open decoding of R on clean logs: exact search over the symbols that each step leaves possible.
 
-A few steps whose rows determine the payload form a basis: once their symbols are guessed, the payload is a sum of one vector
-per guess. So a guess costs one XOR, and the symbols that it implies at other steps come out of the same XOR, where most
-guesses end. The work, the product of the symbol counts of the basis steps, is known before it is spent.
+A few steps whose rows determine the payload form a basis: once their symbols are guessed, the payload is a sum of one
+vector per guess. So a guess costs one XOR, and the symbols that it implies at other steps come out of the same XOR,
+where most guesses end. The work, the product of the symbol counts of the basis steps, is known before it is spent.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import prod
 
 from agentmark.core.linear import LinearSystem
-from agentmark.core.rlnc import parities
+from agentmark.core.rlnc import row_parities
 from agentmark.core.scheme_r import SYMBOL_BITS, SYMBOL_COUNT, SymbolConstraint
 
 DEFAULT_SEARCH_LIMIT = 1 << 24
@@ -46,42 +46,65 @@ def search_payloads(
     ordered = sorted(constraints, key=lambda constraint: constraint.symbol_count)
     basis = _Basis(system.payload_len)
     known = [equation.parity for equation in system.pivots() if basis.add(equation.coefficients)]
-    used: list[tuple[SymbolConstraint, list[int]]] = []
-    for constraint in ordered:
-        if basis.full:
-            break
-        used_rows = [j for j, row in enumerate(constraint.rows) if basis.add(row)]
-        if used_rows:
-            used.append((constraint, used_rows))
+    guessed = _steps_to_guess(basis, ordered)
     if not basis.full:
         return SearchResult((), 0, undetermined=True)
-
-    # Which parities of its basis rows each step allows; rows that the basis did not take are checked afterwards.
-    options = [_projected(constraint, rows) for constraint, rows in used]
-    work = prod([len(choices) for choices in options])
+    work = prod([len(step.options) for step in guessed])
     if work > limit:
         return SearchResult((), work, over_limit=True)
 
-    whole = {id(constraint) for constraint, rows in used if len(rows) == SYMBOL_BITS}
-    checks = [constraint for constraint in ordered if id(constraint) not in whole]
-    packed = checks[:PACKED_CHECKS]
-    vectors = iter([_pack(vector, packed) for vector in basis.dual_vectors()])
-    start = _combine([vector for parity, vector in zip(known, vectors, strict=False) if parity])
+    # A step whose eight rows are all in the basis agrees by construction; every other one is a check.
+    settled = {id(step.constraint) for step in guessed if len(step.rows) == SYMBOL_BITS}
+    checks = [constraint for constraint in ordered if id(constraint) not in settled]
+    packed, rest = checks[:PACKED_CHECKS], checks[PACKED_CHECKS:]
+    vectors = [_pack(vector, packed) for vector in basis.dual_vectors()]
+    start = _combine(vectors[: len(known)], known)
     for i, check in enumerate(packed):
         start ^= check.pad << (SYMBOL_BITS * i)
     levels = []
-    for (_, rows), choices in zip(used, options, strict=True):
-        own = [next(vectors) for _ in rows]
-        levels.append([_combine([v for v, bit in zip(own, choice, strict=True) if bit]) for choice in choices])
+    used = len(known)
+    for step in guessed:
+        own = vectors[used : used + len(step.rows)]
+        levels.append([_combine(own, option) for option in step.options])
+        used += len(own)
 
     payloads: list[int] = []
     for guess in _surviving_guesses(start, levels, packed):
         payload = guess >> (SYMBOL_BITS * len(packed))
-        if all(check.allows(payload) for check in checks[PACKED_CHECKS:]):
+        if all(check.allows(payload) for check in rest):
             payloads.append(payload)
             if len(payloads) == 2:
                 break
     return SearchResult(tuple(payloads), work)
+
+
+@dataclass(frozen=True, slots=True)
+class _GuessedStep:
+    """A step of the basis: which of its rows are in it, and the parities that its symbols allow on those, each once."""
+
+    constraint: SymbolConstraint
+    rows: list[int]
+
+    @property
+    def options(self) -> list[tuple[int, ...]]:
+        allowed = set()
+        for symbol in range(SYMBOL_COUNT):
+            if self.constraint.symbols >> symbol & 1:
+                equations = self.constraint.equations(symbol)
+                allowed.add(tuple([equations[j].parity for j in self.rows]))
+        return sorted(allowed)
+
+
+def _steps_to_guess(basis: "_Basis", ordered: Sequence[SymbolConstraint]) -> list[_GuessedStep]:
+    """Fill the basis from the steps that leave the fewest symbols."""
+    guessed = []
+    for constraint in ordered:
+        if basis.full:
+            break
+        rows = [j for j, row in enumerate(constraint.rows) if basis.add(row)]
+        if rows:
+            guessed.append(_GuessedStep(constraint, rows))
+    return guessed
 
 
 class _Basis:
@@ -128,28 +151,20 @@ class _Basis:
         return duals
 
 
-def _projected(constraint: SymbolConstraint, rows: list[int]) -> list[tuple[int, ...]]:
-    """The parities that the constraint allows on some of its rows, each once."""
-    allowed = set()
-    for symbol in range(SYMBOL_COUNT):
-        if constraint.symbols >> symbol & 1:
-            equations = constraint.equations(symbol)
-            allowed.add(tuple([equations[j].parity for j in rows]))
-    return sorted(allowed)
-
-
 def _pack(vector: int, checks: Sequence[SymbolConstraint]) -> int:
     """The payload vector, and below it the symbol that it implies at each check, the first check lowest."""
     packed = vector
     for check in reversed(checks):
-        packed = packed << SYMBOL_BITS | parities(list(check.rows), vector)
+        packed = packed << SYMBOL_BITS | row_parities(check.rows, vector)
     return packed
 
 
-def _combine(vectors: Iterable[int]) -> int:
+def _combine(vectors: Sequence[int], parities: Sequence[int]) -> int:
+    """The sum of those vectors whose parity is 1."""
     total = 0
-    for vector in vectors:
-        total ^= vector
+    for vector, parity in zip(vectors, parities, strict=True):
+        if parity:
+            total ^= vector
     return total
 
 

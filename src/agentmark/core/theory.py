@@ -42,7 +42,7 @@ def _race_share(probability: float) -> float:
 
 def false_positive_rate(surplus: float) -> float:
     """Chance that `equations - rank` surplus equations agree by luck: 2^-surplus, exactly for F, at most for R."""
-    return min(1.0, 2.0**-surplus)
+    return min(1.0, float(2.0**-surplus))
 
 
 def rank_distribution(rows: int, payload_len: int) -> list[float]:

@@ -1,0 +1,5 @@
+"""The `agentmark` command, one file for each subcommand."""
+
+from agentmark.cli.main import main
+
+__all__ = ["main"]

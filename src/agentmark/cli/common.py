@@ -1,0 +1,52 @@
+"""What the commands share: exit codes, the parser of one command, and where keys come from."""
+
+import argparse
+import sys
+from pathlib import Path
+from typing import Any
+
+from agentmark.core.errors import SettingError
+from agentmark.keys import ENVIRONMENT_VARIABLE, SharedKey
+
+EXIT_ATTRIBUTED, EXIT_NOT_ATTRIBUTED, EXIT_BAD_INPUT = 0, 1, 2
+
+
+def new_command(commands: Any, name: str, summary: str, epilog: str = "") -> argparse.ArgumentParser:
+    """A subcommand whose help and description are the same sentence."""
+    parser: argparse.ArgumentParser = commands.add_parser(
+        name,
+        help=summary,
+        description=summary,
+        epilog=epilog,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    return parser
+
+
+def add_key_option(parser: argparse.ArgumentParser, *, several: bool = False) -> None:
+    more = "; give it again for each key of a rotation" if several else ""
+    parser.add_argument(
+        "--key",
+        type=Path,
+        action="append",
+        metavar="FILE",
+        help=f"key file (default: ${ENVIRONMENT_VARIABLE}, 64 hex digits){more}",
+    )
+
+
+def load_keys(arguments: argparse.Namespace) -> list[SharedKey]:
+    if not arguments.key:
+        return [SharedKey.from_environment()]
+    return [SharedKey.load(path) for path in arguments.key]
+
+
+def load_one_key(arguments: argparse.Namespace) -> SharedKey:
+    keys = load_keys(arguments)
+    if len(keys) > 1:
+        raise SettingError("--key", "this command takes one")
+    return keys[0]
+
+
+def show_progress(message: str) -> None:
+    """One line on standard error, so that standard output stays the result."""
+    print(f"... {message}", file=sys.stderr, flush=True)

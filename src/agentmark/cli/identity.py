@@ -1,0 +1,39 @@
+"""`agentmark identity`."""
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from agentmark.cli.common import EXIT_ATTRIBUTED, new_command
+from agentmark.registry import Registry
+
+
+def add_parser(commands: Any) -> None:
+    parser = new_command(
+        commands,
+        "identity",
+        "Issue, revoke or list the identities of a registry file.",
+        "examples:\n  agentmark identity registry.jsonl --issue tenant-0042\n  agentmark identity registry.jsonl",
+    )
+    parser.add_argument("registry", type=Path, help="the registry file; --issue creates it")
+    parser.add_argument("--issue", metavar="NAME", help="give this name a random free payload")
+    parser.add_argument("--revoke", metavar="NAME", help="mark this name as no longer in use")
+    parser.add_argument("--payload-len", type=int, default=32, metavar="BITS", help="of a new registry (default 32)")
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    path = arguments.registry
+    create = arguments.issue and not path.exists()
+    registry = Registry(arguments.payload_len) if create else Registry.load(path)
+    if arguments.issue:
+        registry.issue(arguments.issue)
+    if arguments.revoke:
+        registry.revoke(arguments.revoke)
+    if arguments.issue or arguments.revoke:
+        registry.save(path)
+    width = -(-registry.payload_len // 4)
+    for identity in registry:
+        revoked = f"  revoked {identity.revoked_at}" if identity.revoked_at else ""
+        print(f"{identity.payload:0{width}x}  {identity.issued_at or '-':<25}  {identity.name}{revoked}")
+    return EXIT_ATTRIBUTED

@@ -1,0 +1,36 @@
+"""`agentmark keygen`."""
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from agentmark.cli.common import EXIT_ATTRIBUTED, new_command
+from agentmark.core.errors import SettingError
+from agentmark.keys import SharedKey
+
+
+def add_parser(commands: Any) -> None:
+    parser = new_command(
+        commands,
+        "keygen",
+        "Write a new secret key to a file that only you can read.",
+        "examples:\n  agentmark keygen key.json\n  agentmark keygen acme.json --from master.json --tenant acme",
+    )
+    parser.add_argument("file", type=Path, help="the key file to create; never overwritten")
+    parser.add_argument(
+        "--from", dest="master", type=Path, metavar="MASTER", help="derive a tenant's key from this key"
+    )
+    parser.add_argument("--tenant", metavar="NAME", help="with --from: whose key to derive")
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    if (arguments.master is None) != (arguments.tenant is None):
+        raise SettingError("--from", "goes together with --tenant")
+    if arguments.master is None:
+        key = SharedKey.generate()
+    else:
+        key = SharedKey.load(arguments.master).derive(arguments.tenant)
+    key.save(arguments.file)
+    print(f"key {key.id} written to {arguments.file}; keep it secret, and keep a copy: without it no log can be read")
+    return EXIT_ATTRIBUTED

@@ -1,0 +1,42 @@
+"""The command line: `agentmark COMMAND --help`. Exit 0 attributed (or done), 1 not attributed, 2 bad input."""
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+
+from agentmark import __version__
+from agentmark.cli import demo, embed, identity, inspect, keygen, verify
+from agentmark.cli.common import EXIT_ATTRIBUTED, EXIT_BAD_INPUT
+from agentmark.core.errors import AgentMarkError
+from agentmark.lab import cli as lab
+
+COMMANDS = (keygen, identity, embed, verify, inspect, demo, lab)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Entry point of the `agentmark` command."""
+    arguments = _parser().parse_args(argv)
+    try:
+        return int(arguments.run(arguments))
+    except AgentMarkError as error:
+        print(f"agentmark: {error}", file=sys.stderr)
+    except BrokenPipeError:
+        # The reader of our output has gone, as in `agentmark inspect LOG | head`. That is its right.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return EXIT_ATTRIBUTED
+    except OSError as error:
+        print(f"agentmark: {error.filename or ''}: {error.strerror}", file=sys.stderr)
+    return EXIT_BAD_INPUT
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="agentmark",
+        description="Hide an identity in an agent's decisions without changing them; read it back from its log.",
+    )
+    parser.add_argument("--version", action="version", version=f"agentmark {__version__}")
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    for command in COMMANDS:
+        command.add_parser(commands)
+    return parser

@@ -1,0 +1,194 @@
+"""The story of the demonstration: mark, compare, damage, read back, and try the wrong key."""
+
+import random
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from itertools import accumulate
+from math import log2, sqrt
+from pathlib import Path
+
+from agentmark.core import scheme_f, scheme_r
+from agentmark.demo.courier import Episode, Planner, Town, run_episode
+from agentmark.embed import Embedder
+from agentmark.keys import SharedKey
+from agentmark.log import LogReader, LogWriter
+from agentmark.policies import BaselineSession, Chooser, RedGreenSession
+from agentmark.record import StepRecord
+from agentmark.registry import Registry
+from agentmark.verdict import Verdict
+from agentmark.verify import Verifier
+
+TENANTS = ("acme-eu", "acme-us", "globex")
+TENANT = "acme-eu"
+PAYLOAD_LEN = 32
+TEMPERATURE, SLACK = 0.8, 1.8
+TOWNS, RUNS_PER_TOWN = 40, 25
+LOGGED_EPISODES = 8
+LOSS_RATE = 0.4
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyOutcome:
+    """How often a policy delivered in time: Wilson's 95 % interval, and mean decisions per task."""
+
+    label: str
+    successes: int
+    episodes: int
+    mean_steps: float
+
+    @property
+    def rate(self) -> float:
+        return self.successes / self.episodes
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        n, z = self.episodes, 1.959964
+        centre = (self.rate + z * z / (2 * n)) / (1 + z * z / n)
+        half = z / (1 + z * z / n) * sqrt(self.rate * (1 - self.rate) / n + z * z / (4 * n * n))
+        return centre - half, centre + half
+
+
+@dataclass(frozen=True, slots=True)
+class Recovery:
+    """One scheme's log, what was left of it, and what was read from that."""
+
+    scheme: str
+    logged: int
+    damaged: tuple[StepRecord, ...]
+    path: Path
+    verdict: Verdict
+    wrong_key: Verdict
+    short: Verdict
+    # Evidence for the tenant's payload after each record that is left, and under a stranger's key until it fails.
+    growth: tuple[float, ...]
+    wrong_key_growth: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DemoResult:
+    """Everything that the terminal and the page show."""
+
+    folder: Path
+    payload: int
+    policies: tuple[PolicyOutcome, ...]
+    recoveries: tuple[Recovery, ...]
+    sample: tuple[StepRecord, ...]
+
+
+def run_demo(folder: Path, *, seed: int, progress: Callable[[str], None]) -> DemoResult:
+    """Run the demonstration; logs, key and registry stay in `folder`, so that the commands can be tried on them."""
+    rng = random.Random(seed)
+    folder.mkdir(parents=True, exist_ok=True)
+    key, registry = _issue(folder)
+    payload = registry.named(TENANT).payload
+
+    progress("planning deliveries in 40 towns")
+    planners = [Planner(Town.random(rng)) for _ in range(TOWNS)]
+    markers = {scheme: Embedder(key, TENANT, registry=registry, scheme=scheme) for scheme in ("F", "R")}
+
+    policies = []
+    for label, new_chooser in _policies(markers, key, rng):
+        progress(f"{label}: {TOWNS * RUNS_PER_TOWN} deliveries")
+        policies.append(_outcome(label, _episodes(planners, new_chooser, RUNS_PER_TOWN)))
+
+    recoveries = []
+    for scheme, marker in markers.items():
+        progress(f"AgentMark-{scheme}: log, damage, verify")
+        recoveries.append(_recover(folder, marker, key=key, registry=registry, planners=planners, rng=rng))
+    return DemoResult(folder, payload, tuple(policies), tuple(recoveries), recoveries[0].damaged[:6])
+
+
+def _issue(folder: Path) -> tuple[SharedKey, Registry]:
+    key_path = folder / "key.json"
+    key_path.unlink(missing_ok=True)
+    key = SharedKey.generate()
+    key.save(key_path)
+    registry = Registry(PAYLOAD_LEN)
+    for tenant in TENANTS:
+        registry.issue(tenant)
+    registry.save(folder / "registry.jsonl")
+    return key, registry
+
+
+def _policies(
+    markers: dict[str, Embedder], key: SharedKey, rng: random.Random
+) -> Iterator[tuple[str, Callable[[], Chooser]]]:
+    yield "unmarked", lambda: BaselineSession(rng)
+    yield "AgentMark-F", markers["F"].session
+    yield "AgentMark-R", markers["R"].session
+    yield "red-green, bias 2", lambda: RedGreenSession(key, rng=rng)
+
+
+def _episodes(planners: list[Planner], new_chooser: Callable[[], Chooser], runs: int) -> Iterator[Episode]:
+    for planner in planners:
+        for _ in range(runs):
+            yield run_episode(planner, new_chooser(), temperature=TEMPERATURE, slack=SLACK)
+
+
+def _outcome(label: str, episodes: Iterable[Episode]) -> PolicyOutcome:
+    seen = list(episodes)
+    steps = sum(episode.steps for episode in seen) / len(seen)
+    return PolicyOutcome(label, sum(episode.success for episode in seen), len(seen), steps)
+
+
+def _recover(
+    folder: Path,
+    marker: Embedder,
+    *,
+    key: SharedKey,
+    registry: Registry,
+    planners: list[Planner],
+    rng: random.Random,
+) -> Recovery:
+    """One tenant's agent works a shift; the log loses 40 % of its records and is shuffled; then it is judged."""
+    scheme = marker.scheme
+    full, damaged = folder / f"log-{scheme}.jsonl", folder / f"log-{scheme}-damaged.jsonl"
+    full.unlink(missing_ok=True)
+    damaged.unlink(missing_ok=True)
+    with LogWriter(full) as log:
+        for episode in _episodes(planners[:LOGGED_EPISODES], marker.session, 1):
+            for record in episode.records:
+                log.write(record)
+    records = list(LogReader(full))
+    kept = rng.sample(records, round((1 - LOSS_RATE) * len(records)))
+    with LogWriter(damaged) as log:
+        for record in kept:
+            log.write(record)
+    left = list(LogReader(damaged))
+    payload = registry.named(TENANT).payload
+    verifier = Verifier(key, registry=registry)
+    stranger = SharedKey.generate()
+    return Recovery(
+        scheme=scheme,
+        logged=len(records),
+        damaged=tuple(left),
+        path=damaged,
+        verdict=verifier.verify(left),
+        wrong_key=Verifier(stranger, registry=registry, any_key_id=True).verify(left),
+        short=verifier.verify(left[:12]),
+        growth=tuple(accumulate(_evidence(left, key, payload))),
+        wrong_key_growth=tuple(accumulate(_evidence(left, stranger, payload))),
+    )
+
+
+def _evidence(records: Iterable[StepRecord], key: SharedKey, payload: int) -> Iterator[float]:
+    """-log2 q_t for each record that agrees with the payload; ends at the first that does not."""
+    for record in records:
+        if record.distribution is None:
+            continue
+        step_key = key.step_key(record.context)
+        if record.scheme == "F":
+            equations = scheme_f.decode(record.distribution, step_key, record.behavior, payload_len=PAYLOAD_LEN)
+            if equations is None or any((e.coefficients & payload).bit_count() & 1 != e.parity for e in equations):
+                return
+            yield float(len(equations))
+        else:
+            constraint = scheme_r.decode(record.distribution, step_key, record.behavior, payload_len=PAYLOAD_LEN)
+            if constraint is None or not constraint.allows(payload):
+                return
+            yield constraint.evidence_bits
+
+
+def evidence_needed(threshold: float) -> float:
+    """Bits that name a payload of this length below the threshold."""
+    return PAYLOAD_LEN - log2(threshold)

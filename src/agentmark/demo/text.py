@@ -1,0 +1,70 @@
+"""The demonstration as text for a terminal."""
+
+from agentmark.core.distribution import TOTAL_WEIGHT
+from agentmark.demo.run import LOSS_RATE, PAYLOAD_LEN, TENANT, DemoResult, Recovery
+from agentmark.record import StepRecord
+
+
+def render_text(result: DemoResult) -> str:
+    return "\n".join(
+        [
+            *_decision(result.sample[0]),
+            "",
+            *_utility(result),
+            "",
+            *[line for recovery in result.recoveries for line in (*_recovery(recovery), "")],
+            *_next_steps(result),
+        ]
+    )
+
+
+def _decision(record: StepRecord) -> list[str]:
+    assert record.distribution is not None
+    lines = [
+        f"A courier robot works for tenant {TENANT!r}. At each step it lists what it could do and how likely;",
+        "AgentMark picks from that list with keyed randomness. One of its decisions:",
+        "",
+    ]
+    for behavior, weight in record.distribution.as_weights().items():
+        share = weight / TOTAL_WEIGHT
+        mark = "  <- chosen" if behavior == record.behavior else ""
+        lines.append(f"    {behavior:<12} {share:6.1%}  {'#' * round(40 * share)}{mark}")
+    return lines
+
+
+def _utility(result: DemoResult) -> list[str]:
+    lines = ["Does it still deliver? The same towns, many times, decided in four ways:", ""]
+    lines.append(f"    {'policy':<18} {'delivered':>9}   {'95 % interval':<16} {'decisions per task':>18}")
+    for policy in result.policies:
+        low, high = policy.interval
+        interval = f"{low:.1%} - {high:.1%}"
+        lines.append(f"    {policy.label:<18} {policy.rate:>9.1%}   {interval:<16} {policy.mean_steps:>18.1f}")
+    lines += [
+        "",
+        "AgentMark keeps every probability: only luck separates its rows from the first. A biased mark costs success.",
+    ]
+    return lines
+
+
+def _recovery(recovery: Recovery) -> list[str]:
+    left = len(recovery.damaged)
+    return [
+        f"AgentMark-{recovery.scheme}: {recovery.logged} decisions were logged. {LOSS_RATE:.0%} of the records are "
+        f"lost, the other {left} shuffled.",
+        f"    right key:   {recovery.verdict.sentence}",
+        f"    wrong key:   {recovery.wrong_key.sentence}",
+        f"    12 records:  {recovery.short.sentence}",
+    ]
+
+
+def _next_steps(result: DemoResult) -> list[str]:
+    folder = result.folder
+    return [
+        f"The identity is {PAYLOAD_LEN} bits, {result.payload:#010x}, issued to {TENANT!r} in "
+        f"{folder / 'registry.jsonl'}.",
+        "Look at the picture, then try it yourself:",
+        f"    {folder / 'demo.html'}",
+        f"    agentmark verify {result.recoveries[0].path} --key {folder / 'key.json'} "
+        f"--registry {folder / 'registry.jsonl'}",
+        f"    agentmark inspect {result.recoveries[0].path}",
+    ]
