@@ -50,7 +50,8 @@ def line_chart(series: Sequence[Series], *, x_label: str, y_label: str, threshol
         parts.append(f'<text class="tick" x="{px:.1f}" y="{HEIGHT - BOTTOM + 18}" text-anchor="middle">{x:g}</text>')
     _, py = at(0, level)
     parts.append(f'<line class="threshold" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{py:.1f}" y2="{py:.1f}"/>')
-    parts.append(f'<text class="note" x="{LEFT + 6}" y="{py - 6:.1f}">{escape(level_label)}</text>')
+    place = f'x="{WIDTH - RIGHT}" y="{py + 16:.1f}" text-anchor="end"'
+    parts.append(f'<text class="note" {place}>{escape(level_label)}</text>')
     for line in series:
         path = " ".join(f"{px:.1f},{py:.1f}" for px, py in [at(x, y) for x, y in line.points])
         parts.append(f'<polyline class="line {line.css_class}" points="{path}"/>')

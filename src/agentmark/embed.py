@@ -78,7 +78,7 @@ class Embedder:
         It neither checks nor remembers that the context is new. `Session.choose` does; call this in its place only to
         reproduce a step.
         """
-        step_key = self._key.step_key(context)
+        step_key = self._key.step_key(context, self.payload_len)
         if self.scheme == "F":
             return scheme_f.encode(distribution, step_key, payload=self._payload, payload_len=self.payload_len).behavior
         return scheme_r.encode(distribution, step_key, payload=self._payload, payload_len=self.payload_len)

@@ -96,11 +96,11 @@ class SharedKey:
             prf(self._secret, DERIVE, name.encode("utf-8"), size=KEY_SIZE), source=f"derived for {name!r}"
         )
 
-    def step_key(self, context_digest: bytes) -> bytes:
-        """K_t for one context. Whoever holds it can read that step and no other."""
+    def step_key(self, context_digest: bytes, payload_len: int) -> bytes:
+        """K_t for one context and payload length. Whoever holds it can read that step and no other."""
         if len(context_digest) != DIGEST_SIZE:
             raise ValueError(f"a context digest has {DIGEST_SIZE} bytes, not {len(context_digest)}")
-        return derive_step_key(self._secret, context_digest)
+        return derive_step_key(self._secret, context_digest, payload_len)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, SharedKey):
@@ -127,10 +127,10 @@ def _refuse_weak(secret: bytes, source: str) -> None:
         raise KeyFileError(source, f"is {type(secret).__name__}, not bytes")
     if len(secret) != KEY_SIZE:
         raise KeyFileError(source, f"has {len(secret)} bytes; a key has exactly {KEY_SIZE} random ones")
-    if len(set(secret)) < MIN_DISTINCT_BYTES:
-        raise KeyFileError(source, "repeats a few bytes; make a random one with `agentmark keygen`")
     if all(0x20 <= byte < 0x7F for byte in secret):
         raise KeyFileError(source, "is typed text, not random bytes; make a random one with `agentmark keygen`")
+    if len(set(secret)) < MIN_DISTINCT_BYTES:
+        raise KeyFileError(source, "repeats a few bytes; make a random one with `agentmark keygen`")
 
 
 def _secret_in_file(path: Path, source: str) -> bytes:

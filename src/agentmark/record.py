@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
-from agentmark.core.canonical import canonical_bytes
+from agentmark.core.canonical import MAX_SAFE_INTEGER, canonical_bytes, is_unicode
 from agentmark.core.context import context_digest
 from agentmark.core.distribution import BehaviorDistribution
 from agentmark.core.errors import ContextError, DistributionError, PayloadError, RecordError, RecordVersionError
@@ -98,7 +98,7 @@ class StepRecord:
     def from_json(cls, text: str | bytes, *, where: str = "?") -> Self:
         """Parse and validate one line. `where` names it in errors, for instance "log.jsonl:17"."""
         try:
-            content = json.loads(text, object_pairs_hook=_refuse_repeated_names)
+            content = json.loads(text, object_pairs_hook=_refuse_repeated_names, parse_constant=_refuse_constant)
         except _RepeatedNameError as error:
             raise RecordError(where, str(error), "appears twice in one object") from None
         except (ValueError, RecursionError):
@@ -156,6 +156,10 @@ class _RepeatedNameError(ValueError):
     """Python's parser keeps the last of two equal names; a record must not depend on that."""
 
 
+def _refuse_constant(name: str) -> None:
+    raise ValueError(f"{name} is Python's, not JSON")
+
+
 def _refuse_repeated_names(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     members = dict(pairs)
     if len(members) != len(pairs):
@@ -166,7 +170,7 @@ def _refuse_repeated_names(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _text(content: dict[str, Any], name: str, where: str) -> str:
     value = content[name]
-    if not isinstance(value, str) or not value:
+    if not isinstance(value, str) or not value or not is_unicode(value):
         raise RecordError(where, name, f"{value!r} is not text")
     return value
 
@@ -196,7 +200,7 @@ def _payload_len(content: dict[str, Any], where: str) -> int:
 
 def _step_index(content: dict[str, Any], where: str) -> int:
     value = content["step"]
-    if type(value) is not int or value < 0:
+    if type(value) is not int or not 0 <= value <= MAX_SAFE_INTEGER:
         raise RecordError(where, "step", f"{value!r} is not a step index")
     return value
 
@@ -218,7 +222,8 @@ def _distribution(content: dict[str, Any], where: str) -> BehaviorDistribution |
     try:
         return BehaviorDistribution.from_weights(weights)
     except DistributionError as error:
-        raise RecordError(where, error.field, error.fault) from None
+        field = error.field if error.field.startswith("weights") else "weights"
+        raise RecordError(where, field, error.fault) from None
 
 
 def _object(content: dict[str, Any], name: str, where: str) -> dict[str, Any] | None:

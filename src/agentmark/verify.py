@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from math import fsum
 
 from agentmark.core import scheme_f, scheme_r
 from agentmark.core.errors import SettingError
@@ -145,7 +146,7 @@ class _Reading:
         """Evidence in bits, or None when this key cannot have made the step."""
         if record.distribution is None:
             return None
-        step_key = key.step_key(record.context)
+        step_key = key.step_key(record.context, self.payload_len)
         if record.scheme == "F":
             equations = scheme_f.decode(record.distribution, step_key, record.behavior, payload_len=self.payload_len)
             if equations is None:
@@ -164,7 +165,8 @@ class _Reading:
 
     @property
     def evidence_bits(self) -> float:
-        return self.system.equation_count + sum([constraint.evidence_bits for constraint in self.constraints])
+        # An exact sum, so that the order of the records cannot show in its last bits.
+        return self.system.equation_count + fsum([constraint.evidence_bits for constraint in self.constraints])
 
     @property
     def rank(self) -> int:

@@ -22,5 +22,7 @@ def context_fields(session: str, step_index: int, extra: Mapping[str, object] | 
 
 def context_digest(fields: Mapping[str, object]) -> bytes:
     """BLAKE2b-256 of the label and the canonical bytes. Needs no key, reveals no more than the fields do."""
+    if not isinstance(fields, Mapping):
+        raise ContextError("$", f"{type(fields).__name__} is not an object of named fields")
     message = CONTEXT + b"\0" + canonical_bytes(dict(fields))
     return blake2b(message, digest_size=DIGEST_SIZE).digest()

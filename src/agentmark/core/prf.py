@@ -25,6 +25,9 @@ def prf(key: bytes, label: bytes, data: bytes = b"", *, size: int = BLOCK_SIZE) 
     return blake2b(label + b"\0" + data, key=key, digest_size=size).digest()
 
 
-def derive_step_key(shared_key: bytes, context_digest: bytes) -> bytes:
-    """K_t = H(K_sh || Context_t), section 4.2, with the context as its digest."""
-    return prf(shared_key, STEP_KEY, context_digest, size=DIGEST_SIZE)
+def derive_step_key(shared_key: bytes, context_digest: bytes, payload_len: int) -> bytes:
+    """K_t = H(K_sh || Context_t), section 4.2, with the context as its digest.
+
+    The payload length is bound as well: a log relabelled with another length must not read as another identity.
+    """
+    return prf(shared_key, STEP_KEY, payload_len.to_bytes(4, "big") + context_digest, size=DIGEST_SIZE)

@@ -47,7 +47,7 @@ def render_page(result: DemoResult) -> str:
         "<!doctype html><html lang=en><meta charset=utf-8>",
         '<meta name=viewport content="width=device-width, initial-scale=1">',
         f"<title>AgentMark demo</title><style>{STYLE}</style>",
-        "<h1>An agent's decisions, signed without changing them</h1>",
+        "<h1>An agent's decisions, marked without changing them</h1>",
         f"<p class=lead>A courier robot decided for tenant <b>{escape(TENANT)}</b>. AgentMark chose from the robot's "
         f"own probability lists with keyed randomness. {LOSS_RATE:.0%} of the log is gone, the rest is shuffled.</p>",
         "<h2>Who was it?</h2>",
@@ -122,4 +122,8 @@ def _decision(record: StepRecord) -> str:
 
 def _share(name: str, share: float, *, chosen: bool) -> str:
     shown = f"<b>{escape(name)}</b>" if chosen else escape(name)
-    return f"<span><i style=width:{60 * share:.0f}px></i>{shown} {share:.0%}</span>"
+    return f"<span><i style=width:{60 * share:.0f}px></i>{shown} {_percent(share)}</span>"
+
+
+def _percent(share: float) -> str:
+    return "&lt;1%" if 0 < share < 0.005 else f"{share:.0%}"

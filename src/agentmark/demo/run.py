@@ -176,7 +176,7 @@ def _evidence(records: Iterable[StepRecord], key: SharedKey, payload: int) -> It
     for record in records:
         if record.distribution is None:
             continue
-        step_key = key.step_key(record.context)
+        step_key = key.step_key(record.context, PAYLOAD_LEN)
         if record.scheme == "F":
             equations = scheme_f.decode(record.distribution, step_key, record.behavior, payload_len=PAYLOAD_LEN)
             if equations is None or any((e.coefficients & payload).bit_count() & 1 != e.parity for e in equations):

@@ -45,7 +45,7 @@ class RedGreenSession:
 
     def choose(self, weights: Probabilities) -> Choice:
         distribution = BehaviorDistribution.quantise(weights)
-        step_key = self._key.step_key(self._log.next_context())
+        step_key = self._key.step_key(self._log.next_context(), 0)
         green = green_set(distribution, step_key, self._green_fraction)
         biased = BehaviorDistribution.quantise(
             {
@@ -74,7 +74,7 @@ def green_test(records: Iterable[StepRecord], key: SharedKey, *, green_fraction:
     for record in records:
         if record.distribution is None:
             continue
-        green = green_set(record.distribution, key.step_key(record.context), green_fraction)
+        green = green_set(record.distribution, key.step_key(record.context, 0), green_fraction)
         share = len(green) / len(record.distribution)
         steps += 1
         hits += record.behavior in green

@@ -29,7 +29,7 @@ class RepetitionSession:
 
     def choose(self, weights: Probabilities) -> Choice:
         distribution = BehaviorDistribution.quantise(weights)
-        step_key = self._key.step_key(self._log.next_context())
+        step_key = self._key.step_key(self._log.next_context(), len(self._bits))
         chosen = draw_bin(distribution, step_key)
         count = short_len(chosen.size) + 1
         coming = 0
@@ -46,7 +46,7 @@ def surviving_bits(records: Iterable[StepRecord], key: SharedKey) -> str:
     for record in records:
         if record.distribution is None:
             continue
-        step_key = key.step_key(record.context)
+        step_key = key.step_key(record.context, record.payload_len)
         chosen = draw_bin(record.distribution, step_key)
         position = record.distribution.position(record.behavior)
         if position < chosen.size:

@@ -1,0 +1,57 @@
+"""Strategies and small builders that several test files use."""
+
+import random
+from collections.abc import Iterable
+
+from hypothesis import strategies as st
+
+from agentmark import BehaviorDistribution, Embedder, SharedKey, StepRecord
+
+NAMES = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=8)
+TICKET_WEIGHTS = {"Search": 0.40, "Book": 0.25, "Pay": 0.15, "Check-in": 0.12, "Modify": 0.08}
+
+
+def keys() -> st.SearchStrategy[bytes]:
+    return st.binary(min_size=32, max_size=32)
+
+
+def weight_lists(max_size: int = 12) -> st.SearchStrategy[dict[str, float]]:
+    weights = st.floats(0, 1e6, allow_nan=False) | st.integers(0, 5).map(float)
+    return st.dictionaries(NAMES, weights, min_size=1, max_size=max_size).filter(lambda ws: sum(ws.values()) > 0)
+
+
+def distributions(max_size: int = 12) -> st.SearchStrategy[BehaviorDistribution]:
+    return weight_lists(max_size).map(BehaviorDistribution.quantise)
+
+
+def dirichlet(rng: random.Random, size: int, alpha: float) -> dict[str, float]:
+    """A random list of weights, peaked for small alpha."""
+    while True:
+        draws = {f"b{i}": rng.gammavariate(alpha, 1.0) for i in range(size)}
+        if sum(draws.values()) > 1e-200:
+            return draws
+
+
+def marked_log(
+    key: SharedKey,
+    *,
+    scheme: str = "F",
+    payload: int = 0x5EED,
+    payload_len: int = 16,
+    steps: int = 60,
+    seed: int = 0,
+    sessions: int = 1,
+) -> list[StepRecord]:
+    """Records of an agent whose lists change at every step."""
+    rng = random.Random(seed)
+    embedder = Embedder(key, payload, payload_len=payload_len, scheme=scheme)
+    records = []
+    for i in range(sessions):
+        # A fixed nonce in place of a random one, so that a test does the same in every run.
+        session = embedder.session(f"{scheme} {payload:x} {payload_len} {seed} {i}")
+        records += [session.choose(dirichlet(rng, rng.randint(2, 12), 0.6)).record for _ in range(steps)]
+    return records
+
+
+def through_json(records: Iterable[StepRecord]) -> list[StepRecord]:
+    return [StepRecord.from_json(record.to_json()) for record in records]

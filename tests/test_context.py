@@ -1,0 +1,63 @@
+"""Canonical bytes and the context digest."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentmark import ContextError
+from agentmark.core.canonical import MAX_SAFE_INTEGER, canonical_bytes
+from agentmark.core.context import context_digest, context_fields
+
+TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=6)
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers(-MAX_SAFE_INTEGER, MAX_SAFE_INTEGER) | TEXT,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXT, inner, max_size=3),
+    max_leaves=12,
+)
+
+
+@given(st.dictionaries(TEXT, VALUES, max_size=4))
+def test_canonical_bytes_are_json_and_do_not_depend_on_member_order(fields: dict[str, object]) -> None:
+    encoded = canonical_bytes(fields)
+    assert json.loads(encoded) == fields
+    assert canonical_bytes(dict(reversed(fields.items()))) == encoded
+
+
+@given(st.dictionaries(TEXT, VALUES, max_size=3), st.dictionaries(TEXT, VALUES, max_size=3))
+def test_different_contexts_have_different_bytes(one: dict[str, object], other: dict[str, object]) -> None:
+    same = canonical_bytes(one) == canonical_bytes(other)
+    assert same == (json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True))
+
+
+def test_members_are_sorted_by_utf16_code_units() -> None:
+    """RFC 8785, 3.2.3: U+1F600 is the pair D83D DE00 and comes before U+FB33."""
+    assert canonical_bytes({"\ufb33": 1, "\U0001f600": 2}).decode() == '{"\U0001f600":2,"\ufb33":1}'
+
+
+def test_a_true_is_not_a_one() -> None:
+    assert canonical_bytes({"a": True}) != canonical_bytes({"a": 1})
+
+
+@pytest.mark.parametrize(
+    ("value", "fault"),
+    [
+        ({"x": 0.5}, r"\$\.x: float"),
+        ({"x": [1, {"y": 2.0}]}, r"\$\.x\[1\]\.y: float"),
+        ({"x": 2**53}, "beyond"),
+        ({"x": "\ud800"}, "surrogate"),
+        ({1: "x"}, "not text"),
+        ({"x": b"bytes"}, "bytes"),
+    ],
+)
+def test_values_without_a_canonical_form_are_refused_by_path(value: object, fault: str) -> None:
+    with pytest.raises(ContextError, match=fault):
+        canonical_bytes(value)
+
+
+def test_the_session_owns_its_two_fields() -> None:
+    with pytest.raises(ContextError, match="session"):
+        context_fields("s", 0, {"session": "other"})
+    plain, bound = context_fields("s", 0), context_fields("s", 0, {"observation": "x"})
+    assert context_digest(plain) != context_digest(bound)

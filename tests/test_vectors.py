@@ -1,0 +1,234 @@
+"""The package against vectors written by independent code (tools/make_vectors.py, from docs/spec.md alone)."""
+
+import json
+from hashlib import blake2b, sha256
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agentmark import (
+    BehaviorDistribution,
+    ContextError,
+    DistributionError,
+    KeyFileError,
+    RecordError,
+    SharedKey,
+    StepRecord,
+    Verifier,
+)
+from agentmark.core import scheme_f, scheme_r
+from agentmark.core.canonical import canonical_bytes
+from agentmark.core.context import context_digest
+from agentmark.core.cyclic_shift import cyclic_shift_decode, cyclic_shift_encode
+from agentmark.core.distribution import TOTAL_WEIGHT
+from agentmark.core.prf import F_DRAW, F_PAD, F_ROWS, R_PAD, R_ROWS, derive_step_key, prf
+from agentmark.core.recombination import bin_weights, select_bin, slice_heights
+from agentmark.core.rlnc import coefficient_rows, pad_bits
+
+VECTORS = Path(__file__).parent.parent / "vectors"
+
+
+def load(name: str) -> Any:
+    return json.loads((VECTORS / f"{name}.json").read_text(encoding="utf-8"))
+
+
+def cases(name: str, member: str) -> Any:
+    entries = load(name)[member]
+    return pytest.mark.parametrize("case", entries, ids=[str(entry.get("name", i)) for i, entry in enumerate(entries)])
+
+
+@cases("context", "valid")
+def test_context(case: dict[str, Any]) -> None:
+    assert canonical_bytes(case["fields"]).decode() == case["canonical"]
+    assert context_digest(case["fields"]).hex() == case["digest"]
+
+
+@cases("context", "invalid")
+def test_invalid_context(case: dict[str, Any]) -> None:
+    with pytest.raises(ContextError):
+        context_digest(json.loads(case["json"]))
+
+
+@cases("keys", "keys")
+def test_keys(case: dict[str, Any]) -> None:
+    key = SharedKey(bytes.fromhex(case["secret"]))
+    assert key.id == case["id"]
+    for tenant in case["derived"]:
+        derived = key.derive(tenant["name"])
+        assert derived == SharedKey(bytes.fromhex(tenant["secret"]))
+        assert derived.id == tenant["id"]
+    for step in case["step_keys"]:
+        assert key.step_key(bytes.fromhex(step["context"]), step["payload_len"]).hex() == step["step_key"]
+
+
+@cases("keys", "invalid")
+def test_invalid_keys(case: dict[str, Any]) -> None:
+    with pytest.raises(KeyFileError):
+        SharedKey(bytes.fromhex(case["secret"]))
+
+
+@cases("distribution", "valid")
+def test_distribution(case: dict[str, Any]) -> None:
+    distribution = BehaviorDistribution.quantise([(name, number) for name, number in case["input"]])
+    assert list(distribution.behaviors) == case["order"]
+    assert list(distribution.weights) == case["weights"]
+
+
+@cases("distribution", "invalid")
+def test_invalid_distribution(case: dict[str, Any]) -> None:
+    with pytest.raises(DistributionError) as caught:
+        BehaviorDistribution.quantise([(name, number) for name, number in json.loads(case["json"])])
+    assert caught.value.field.split("[")[0] == case["field"]
+
+
+@cases("scheme_f", "steps")
+def test_f_step(case: dict[str, Any]) -> None:
+    """Every intermediate, then the step as a whole, then reading it."""
+    payload_len = case["payload_len"]
+    payload = int(case["payload"] or "0", 16)
+    step_key = derive_step_key(bytes.fromhex(case["secret"]), bytes.fromhex(case["context"]), payload_len)
+    distribution = BehaviorDistribution.from_weights(case["weights"])
+    assert step_key.hex() == case["step_key"]
+    assert list(distribution.behaviors) == case["order"]
+    assert slice_heights(distribution.weights) == case["slice_heights"]
+    assert bin_weights(distribution.weights) == case["bin_weights"]
+    assert int.from_bytes(prf(step_key, F_DRAW, size=4), "big") == case["draw"]
+    chosen = scheme_f.draw_bin(distribution, step_key)
+    assert (chosen.size, chosen.shift) == (case["bin_size"], case["shift"])
+    count = len(case["coded_bits"])
+    assert coefficient_rows(step_key, F_ROWS, payload_len, count) == [int(row or "0", 16) for row in case["rows"]]
+    assert f"{pad_bits(step_key, F_PAD, count):0{count}b}" == case["pad"]
+    position, spent = cyclic_shift_encode(int(case["coded_bits"], 2), chosen.size, chosen.shift)
+    assert position == case["position"]
+    assert text_of(spent.bits, spent.length) == case["embedded_bits"]
+    embedding = scheme_f.encode(distribution, step_key, payload=payload, payload_len=payload_len)
+    assert embedding.behavior == case["choice"]
+    equations = scheme_f.decode(distribution, step_key, case["choice"], payload_len=payload_len)
+    assert equations is not None
+    assert [(e.coefficients, e.parity) for e in equations] == [
+        (int(e["coefficients"] or "0", 16), e["parity"]) for e in case["equations"]
+    ]
+
+
+def test_f_code() -> None:
+    for case in load("scheme_f")["code"]:
+        position, spent = cyclic_shift_encode(int(case["coded_bits"], 2), case["bin_size"], case["shift"])
+        assert position == case["position"]
+        assert text_of(spent.bits, spent.length) == case["embedded_bits"]
+        assert cyclic_shift_decode(position, case["bin_size"], case["shift"]) == spent
+
+
+def test_f_appendix_c() -> None:
+    case = load("scheme_f")["app_c"]
+    distribution = BehaviorDistribution.from_weights(case["weights"])
+    assert select_bin(distribution.weights, case["bin_draw"]).size == case["bin_size"] == 5
+    assert int(float(case["shift_draw"]) * 5) == case["shift"] == 1
+    chosen = select_bin(distribution.weights, case["draw"])
+    assert (chosen.size, chosen.shift) == (5, 1)
+    masked = int(case["message_bits"], 2) ^ int(case["pad"], 2)
+    assert f"{masked:02b}" == case["coded_bits"]
+    position, _ = cyclic_shift_encode(masked << 1, 5, 1)
+    assert (position, distribution.behaviors[position]) == (case["position"], case["choice"]) == (3, "Check-in")
+
+
+@pytest.mark.parametrize("scheme", ["f", "r"])
+def test_impossible_steps(scheme: str) -> None:
+    for case in load(f"scheme_{scheme}")["impossible"]:
+        payload_len = case["payload_len"]
+        step_key = derive_step_key(bytes.fromhex(case["secret"]), bytes.fromhex(case["context"]), payload_len)
+        distribution = BehaviorDistribution.from_weights(case["weights"])
+        reader = scheme_f if scheme == "f" else scheme_r
+        assert reader.decode(distribution, step_key, case["choice"], payload_len=payload_len) is None
+
+
+@cases("scheme_r", "steps")
+def test_r_step(case: dict[str, Any]) -> None:
+    payload_len = case["payload_len"]
+    payload = int(case["payload"] or "0", 16)
+    step_key = derive_step_key(bytes.fromhex(case["secret"]), bytes.fromhex(case["context"]), payload_len)
+    distribution = BehaviorDistribution.from_weights(case["weights"])
+    assert step_key.hex() == case["step_key"]
+    assert list(distribution.behaviors) == case["order"]
+    assert coefficient_rows(step_key, R_ROWS, payload_len, 8) == [int(row or "0", 16) for row in case["rows"]]
+    assert f"{pad_bits(step_key, R_PAD, 8):08b}" == case["pad"]
+    symbol = scheme_r.coded_symbol(step_key, payload=payload, payload_len=payload_len)
+    assert symbol == case["symbol"]
+    clocks = scheme_r.race_clocks(distribution, step_key, symbol)
+    expected = [float(case["clocks"][name]) for name in distribution.behaviors if name in case["clocks"]]
+    assert clocks == pytest.approx(expected, rel=2.0**-45)
+    assert scheme_r.encode(distribution, step_key, payload=payload, payload_len=payload_len) == case["choice"]
+    constraint = scheme_r.decode(distribution, step_key, case["choice"], payload_len=payload_len)
+    assert constraint is not None
+    assert f"{constraint.symbols:064x}" == case["symbols"]
+
+
+def test_r_near_ties() -> None:
+    for case in load("scheme_r")["near_ties"]:
+        assert scheme_r.race_winner([float(clock) for clock in case["clocks"]]) == case["winner"]
+
+
+@cases("record", "valid")
+def test_record(case: dict[str, Any]) -> None:
+    record = StepRecord.from_json(case["line"])
+    assert StepRecord.from_json(record.to_json()) == record
+
+
+@cases("record", "invalid")
+def test_invalid_record(case: dict[str, Any]) -> None:
+    with pytest.raises(RecordError) as caught:
+        StepRecord.from_json(case["line"])
+    field = caught.value.field
+    # Where the spec names a member, the message may name a path within it.
+    assert field == case["field"] or field.replace("[", ".").split(".")[0] == case["field"]
+
+
+@cases("log", "logs")
+def test_log(case: dict[str, Any]) -> None:
+    key = SharedKey(bytes.fromhex(case["secret"]))
+    records = [StepRecord.from_json(line) for line in case["lines"]]
+    verdict = Verifier(key, payload_len=case["payload_len"]).verify(records)
+    assert verdict.accepted == case["accepted"]
+    assert verdict.candidate == (None if case["payload"] is None else int(case["payload"] or "0", 16))
+    assert round(1000 * verdict.evidence_bits) == case["evidence_millibits"]
+    assert verdict.rank == case["rank"]
+
+
+@pytest.mark.parametrize("scheme", ["f", "r"])
+def test_bulk(scheme: str) -> None:
+    """One hash over 10,000 random steps."""
+    secret = bulk_hash("secret")[:32]
+    lines = sha256()
+    for i in range(10_000):
+        context, distribution, payload, payload_len = bulk_step(i)
+        step_key = derive_step_key(secret, context, payload_len)
+        if scheme == "f":
+            choice = scheme_f.encode(distribution, step_key, payload=payload, payload_len=payload_len).behavior
+        else:
+            choice = scheme_r.encode(distribution, step_key, payload=payload, payload_len=payload_len) or "?"
+        lines.update(f"{i} {choice}\n".encode())
+    assert lines.hexdigest() == load(f"scheme_{scheme}")["bulk_sha256"]
+
+
+def bulk_hash(label: str, data: bytes = b"") -> bytes:
+    return blake2b(f"agentmark/1 bulk {label}".encode() + b"\0" + data).digest()
+
+
+def bulk_step(i: int) -> tuple[bytes, BehaviorDistribution, int, int]:
+    u32 = i.to_bytes(4, "big")
+    seed = bulk_hash("step", u32)
+    payload_len = (0, 1, 8, 16, 32, 64, 128)[seed[33] % 7]
+    payload = int.from_bytes(bulk_hash("payload", u32), "big") >> (512 - payload_len)
+    numbers = {}
+    for j in range(1 + seed[32] % 40):
+        number = int.from_bytes(bulk_hash("weight", u32 + j.to_bytes(4, "big"))[:4], "big")
+        numbers[f"b{j}"] = number >> (seed[34 + j % 8] % 32)
+    if not any(numbers.values()):
+        numbers["b0"] = 1
+    distribution = BehaviorDistribution.quantise(numbers)
+    assert sum(distribution.weights) == TOTAL_WEIGHT
+    return seed[:32], distribution, payload, payload_len
+
+
+def text_of(bits: int, length: int) -> str:
+    return f"{bits:0{length}b}" if length else ""

@@ -1,0 +1,298 @@
+"""The verifying side under every kind of log: partial, shuffled, repeated, forged, foreign, empty."""
+
+import random
+from dataclasses import replace
+
+import pytest
+from support import TICKET_WEIGHTS, dirichlet, marked_log, through_json
+
+from agentmark import BehaviorDistribution, Embedder, Identity, Registry, SettingError, SharedKey, StepRecord, Verifier
+from agentmark.core.theory import consistency_probability
+
+KEY = SharedKey(bytes(range(100, 132)))
+OTHER = SharedKey(bytes(range(200, 232)))
+SCHEMES = pytest.mark.parametrize("scheme", ["F", "R"])
+
+
+@SCHEMES
+@pytest.mark.parametrize("payload_len", [1, 8, 16, 32])
+def test_the_identity_comes_back_from_a_damaged_log(scheme: str, payload_len: int) -> None:
+    """40 % lost, the rest shuffled, from several sessions, through JSON."""
+    rng = random.Random(payload_len)
+    payload = rng.getrandbits(payload_len)
+    log = marked_log(KEY, scheme=scheme, payload=payload, payload_len=payload_len, steps=40, sessions=4)
+    left = rng.sample(log, int(0.6 * len(log)))
+    verdict = Verifier(KEY, payload_len=payload_len).verify(through_json(left))
+    assert verdict.accepted
+    assert verdict.payload == payload
+    assert verdict.false_positive_rate <= 1e-6
+    assert verdict.schemes == (scheme,)
+
+
+@SCHEMES
+def test_order_and_copies_change_nothing(scheme: str) -> None:
+    log = marked_log(KEY, scheme=scheme, steps=60)
+    verdict = Verifier(KEY).verify(log)
+    rng = random.Random(1)
+    jumbled = log + log[:20] + log[:20]
+    rng.shuffle(jumbled)
+    again = Verifier(KEY).verify(jumbled)
+    assert again.payload == verdict.payload
+    assert again.evidence_bits == pytest.approx(verdict.evidence_bits)
+    assert again.rank == verdict.rank
+    assert again.counts["duplicate"] == 40
+
+
+@SCHEMES
+def test_one_context_repeated_is_not_evidence(scheme: str) -> None:
+    """Four copies of noise look like strong evidence to a verifier that counts copies."""
+    few = marked_log(KEY, scheme=scheme, steps=8)
+    once, often = Verifier(KEY).verify(few), Verifier(KEY).verify(few * 50)
+    assert not once.accepted
+    assert not often.accepted
+    assert often.evidence_bits == pytest.approx(once.evidence_bits)
+
+
+@SCHEMES
+def test_another_key_gets_nothing(scheme: str) -> None:
+    log = marked_log(KEY, scheme=scheme, steps=80)
+    plain = Verifier(OTHER).verify(log)
+    assert not plain.accepted
+    assert plain.counts == {"other key": 80}
+    assert "80 other key" in plain.sentence
+    forced = Verifier(OTHER, any_key_id=True).verify(log)
+    assert not forced.accepted
+    assert forced.payload is None
+    assert forced.consistent is False
+    control = Verifier(KEY).control(log)
+    assert not control.accepted
+
+
+def test_key_ids_that_were_rewritten_can_be_overlooked() -> None:
+    log = [replace(record, key_id="0" * 16) for record in marked_log(KEY, steps=60)]
+    assert not Verifier(KEY).verify(log).accepted
+    assert Verifier(KEY, any_key_id=True).verify(log).payload == 0x5EED
+
+
+def test_a_log_across_a_key_rotation_is_one_log() -> None:
+    log = marked_log(KEY, steps=14, seed=1) + marked_log(OTHER, steps=14, seed=2)
+    assert not Verifier(KEY).verify(log).accepted
+    assert not Verifier(OTHER).verify(log).accepted
+    assert Verifier([KEY, OTHER]).verify(log).payload == 0x5EED
+
+
+def test_one_log_may_mix_both_schemes() -> None:
+    """Neither half is enough alone."""
+    log = marked_log(KEY, scheme="F", steps=18, seed=1) + marked_log(KEY, scheme="R", steps=14, seed=2)
+    assert not Verifier(KEY).verify([r for r in log if r.scheme == "F"]).accepted
+    assert not Verifier(KEY).verify([r for r in log if r.scheme == "R"]).accepted
+    verdict = Verifier(KEY).verify(log)
+    assert verdict.payload == 0x5EED
+    assert verdict.schemes == ("F", "R")
+
+
+@SCHEMES
+def test_two_identities_in_one_log_contradict_each_other(scheme: str) -> None:
+    log = marked_log(KEY, scheme=scheme, payload=1, steps=40) + marked_log(KEY, scheme=scheme, payload=2, steps=40)
+    verdict = Verifier(KEY).verify(log)
+    assert verdict.consistent is False
+    assert verdict.payload is None
+    assert verdict.false_positive_rate == 1.0
+
+
+@SCHEMES
+def test_altered_choices_are_counted_and_never_accepted_as_another_identity(scheme: str) -> None:
+    rng = random.Random(6)
+    log = marked_log(KEY, scheme=scheme, steps=80)
+    for i in rng.sample(range(80), 30):
+        distribution = log[i].distribution
+        assert distribution is not None
+        log[i] = replace(log[i], behavior=rng.choice(distribution.behaviors))
+    verdict = Verifier(KEY).verify(log)
+    assert verdict.counts["impossible under this key"] > 0
+    assert verdict.payload in (None, 0x5EED)
+
+
+def test_conflicting_copies_erase_the_step_in_any_order() -> None:
+    log = marked_log(KEY, steps=60)
+    distribution = log[0].distribution
+    assert distribution is not None
+    other = next(name for name in distribution.behaviors if name != log[0].behavior)
+    forged = replace(log[0], behavior=other)
+    for jumbled in ([forged, *log], [*log, forged], [*log, forged, log[0]]):
+        verdict = Verifier(KEY).verify(jumbled)
+        assert verdict.payload == 0x5EED
+        assert verdict.counts["conflicting copies"] == len(jumbled) - 59
+
+
+def test_a_step_that_the_agent_did_not_obey_is_an_erasure() -> None:
+    log = marked_log(KEY, steps=60)
+    disobeyed = [log[0].with_enforced(False), *log]
+    verdict = Verifier(KEY).verify(disobeyed)
+    assert verdict.counts["not enforced"] == 2
+    assert verdict.counts["used"] + verdict.counts["impossible under this key"] == 59
+    assert verdict.payload == 0x5EED
+
+
+@SCHEMES
+def test_too_few_steps_are_a_verdict_that_says_how_many_more(scheme: str) -> None:
+    log = marked_log(KEY, scheme=scheme, steps=400)
+    verdict = Verifier(KEY).verify(log[:8])
+    assert not verdict.accepted
+    assert verdict.steps_needed is not None
+    assert f"about {verdict.steps_needed} more steps" in verdict.sentence
+    # The estimate comes from few steps; twice as many must do.
+    assert Verifier(KEY).verify(log[: 8 + 2 * verdict.steps_needed]).accepted
+
+
+@pytest.mark.parametrize("records", [[], "unmarked"])
+def test_nothing_to_go_on_is_a_verdict(records: object) -> None:
+    if records:
+        session = Embedder(KEY, 5, payload_len=8).session()
+        records = [session.unmarked("a", reason="elicitation failed").record for _ in range(5)]
+    verdict = Verifier(KEY).verify(records)  # type: ignore[arg-type]
+    assert not verdict.accepted
+    assert verdict.payload is None
+    assert "can be used" in verdict.sentence
+
+
+def test_a_mark_without_identity_says_ours_and_no_more() -> None:
+    session = Embedder(KEY).session()
+    log = [session.choose(TICKET_WEIGHTS).record for _ in range(40)]
+    verdict = Verifier(KEY).verify(log)
+    assert verdict.accepted
+    assert verdict.payload == 0
+    assert "holder of this key" in verdict.sentence
+    assert not Verifier(OTHER, any_key_id=True).verify(log).accepted
+
+
+def test_records_of_another_length_are_set_aside_and_counted() -> None:
+    log = marked_log(KEY, steps=60) + marked_log(KEY, payload=3, payload_len=8, steps=5)
+    verdict = Verifier(KEY).verify(log)
+    assert verdict.payload_len == 16
+    assert verdict.counts["other payload length"] == 5
+    assert verdict.payload == 0x5EED
+
+
+def test_a_search_beyond_its_limit_says_so() -> None:
+    session = Embedder(KEY, 7, payload_len=64, scheme="R").session()
+    log = [session.choose({"a": 1, "b": 1}).record for _ in range(120)]
+    verdict = Verifier(KEY, search_limit=1000).verify(log)
+    assert not verdict.accepted
+    assert verdict.consistent is None
+    assert verdict.steps_needed is None
+    assert "search_limit" in verdict.sentence
+
+
+def test_names_texts_and_revocations_show() -> None:
+    session = Embedder(KEY, "acme", payload_len=32).session()
+    log = [session.choose(TICKET_WEIGHTS).record for _ in range(80)]
+    assert Verifier(KEY).verify(log).text == "acme"
+    assert "as text: 'acme'" in Verifier(KEY).verify(log).sentence
+    registry = Registry(32, [Identity("Acme GmbH", 0x61636D65, revoked_at="2026-01-01T00:00:00+00:00")])
+    verdict = Verifier(KEY, registry=registry).verify(log)
+    assert verdict.identity == "Acme GmbH"
+    assert "revoked 2026-01-01" in verdict.sentence
+
+
+def test_altered_raw_contexts_are_counted() -> None:
+    session = Embedder(KEY, 5, payload_len=8, keep_context=True).session()
+    log = [session.choose(TICKET_WEIGHTS).record for _ in range(40)]
+    log[3] = replace(log[3], raw_context={"session": session.id, "step": 99})
+    verdict = Verifier(KEY).verify(log)
+    assert verdict.context_mismatches == 1
+    assert verdict.payload == 5
+
+
+def test_the_verdict_as_plain_data() -> None:
+    verdict = Verifier(KEY).verify(marked_log(KEY, steps=60))
+    content = verdict.as_dict()
+    assert content["payload"] == "5eed"
+    assert content["accepted"] is True
+    assert content["outcomes"]["used"] == verdict.counts["used"]
+    assert content["false_positive_rate"] == 2.0 ** -content["surplus"]
+
+
+@pytest.mark.parametrize(
+    ("settings", "name"),
+    [
+        ({"key": []}, "key"),
+        ({"threshold": 0}, "threshold"),
+        ({"threshold": 1.5}, "threshold"),
+        ({"key": [KEY, OTHER], "any_key_id": True}, "any_key_id"),
+        ({"payload_len": 8, "registry": Registry(16)}, "payload_len"),
+    ],
+)
+def test_settings_that_cannot_be_meant_are_named(settings: dict[str, object], name: str) -> None:
+    with pytest.raises(SettingError) as caught:
+        Verifier(**({"key": KEY} | settings))  # type: ignore[arg-type]
+    assert caught.value.name == name
+
+
+@SCHEMES
+@pytest.mark.parametrize("payload", [0x00, 0xA6])
+@pytest.mark.parametrize("relabelled", [0, 7, 9, 12, 16, 24])
+def test_a_log_relabelled_with_another_length_names_nobody(scheme: str, payload: int, relabelled: int) -> None:
+    """An attack on logs of binary choices, whose steps use one row each: m followed by zeros must not fit."""
+    session = Embedder(KEY, payload, payload_len=8, scheme=scheme).session("relabelled")
+    log = [session.choose({"yes": 1, "no": 1}).record for _ in range(90)]
+    assert Verifier(KEY, search_limit=1 << 17).verify(log).payload in (payload, None)
+    forged = [replace(record, payload_len=relabelled) for record in log]
+    assert not Verifier(KEY, search_limit=1 << 17).verify(forged).accepted
+
+
+@SCHEMES
+def test_unmarked_logs_are_accepted_no_more_often_than_the_bound_says(scheme: str) -> None:
+    """Null logs at a threshold of 1/8: acceptance must not exceed it (600 logs, five standard errors).
+
+    Hypothesis: an agent without our key, on lists of its own, is accepted with probability at most the threshold.
+    """
+    rng = random.Random(scheme)
+    accepted = 0
+    trials = 600 if scheme == "F" else 300
+    verifier = Verifier(KEY, payload_len=4, threshold=1 / 8)
+    for _ in range(trials):
+        accepted += verifier.verify(_null_log(rng, scheme, steps=10)).accepted
+    assert accepted <= trials / 8 + 5 * (trials / 8 * 7 / 8) ** 0.5
+
+
+def test_consistency_of_null_logs_follows_the_exact_law() -> None:
+    """F at L = 4 and a fixed number of equations: the share of consistent systems is the closed form's (z < 5)."""
+    from agentmark.core import scheme_f
+    from agentmark.core.linear import LinearSystem
+
+    rng = random.Random(8)
+    trials, rows = 3000, 6
+    consistent = 0
+    for _ in range(trials):
+        system = LinearSystem(4)
+        while system.equation_count < rows:
+            distribution = BehaviorDistribution.quantise(dirichlet(rng, 5, 1.0))
+            behavior = distribution.at(rng.getrandbits(32))
+            for equation in scheme_f.decode(distribution, rng.randbytes(32), behavior, payload_len=4) or []:
+                if system.equation_count < rows:
+                    system.update(equation)
+        consistent += system.consistent
+    expected = consistency_probability(rows, 4)
+    assert abs(consistent / trials - expected) < 5 * (expected * (1 - expected) / trials) ** 0.5
+
+
+def _null_log(rng: random.Random, scheme: str, *, steps: int) -> list[StepRecord]:
+    """What an agent without our key would have logged, with our key id pasted on."""
+    log = []
+    for step in range(steps):
+        distribution = BehaviorDistribution.quantise(dirichlet(rng, rng.randint(2, 6), 1.0))
+        log.append(
+            StepRecord(
+                scheme=scheme,
+                key_id=KEY.id,
+                payload_len=4,
+                session="null",
+                step_index=step,
+                context=rng.randbytes(32),
+                distribution=distribution,
+                behavior=distribution.at(rng.getrandbits(32)),
+                marked=True,
+            )
+        )
+    return log

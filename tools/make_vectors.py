@@ -1,0 +1,1006 @@
+"""Write the test vectors in vectors/: a second implementation of docs/spec.md that shares no code with the package.
+
+It is written for reading next to the specification, not for speed: bits are text of 0 and 1, numbers are fractions.
+Run `python tools/make_vectors.py`; the files do not depend on the machine.
+"""
+
+import functools
+import hashlib
+import itertools
+import json
+import math
+from collections.abc import Callable
+from decimal import Context, Decimal
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+VECTORS = Path(__file__).resolve().parent.parent / "vectors"
+TOTAL = 2**32
+PRECISE = Context(prec=34)
+
+Case = dict[str, Any]
+Weights = dict[str, int]
+Pairs = list[tuple[str, int | float]]
+
+
+# Section 1: notation
+
+
+def u32(number: int) -> bytes:
+    return number.to_bytes(4, "big")
+
+
+def blake2b(message: bytes, key: bytes, size: int) -> bytes:
+    return hashlib.blake2b(message, key=key, digest_size=size).digest()
+
+
+def bits_of(data: bytes) -> str:
+    return "".join(f"{byte:08b}" for byte in data)
+
+
+def integer_of(bits: str) -> int:
+    return int(bits, 2) if bits else 0
+
+
+def parity(number: int) -> int:
+    return bin(number).count("1") % 2
+
+
+def xor(left: str, right: str) -> str:
+    return "".join("1" if a != b else "0" for a, b in zip(left, right, strict=True))
+
+
+# Section 2: context
+
+ESCAPES = {'"': '\\"', "\\": "\\\\", "\b": "\\b", "\t": "\\t", "\n": "\\n", "\f": "\\f", "\r": "\\r"}
+
+
+def canonical_character(character: str) -> str:
+    if character in ESCAPES:
+        return ESCAPES[character]
+    return f"\\u{ord(character):04x}" if ord(character) < 0x20 else character
+
+
+def canonical(value: Any) -> str:
+    """The canonical bytes of section 2, as text."""
+    match value:
+        case None | bool():
+            return {None: "null", True: "true", False: "false"}[value]
+        case int():
+            return str(value)
+        case str():
+            return '"' + "".join(map(canonical_character, value)) + '"'
+        case list():
+            return "[" + ",".join(map(canonical, value)) + "]"
+    members = sorted(value.items(), key=lambda member: member[0].encode("utf-16-be"))
+    return "{" + ",".join(canonical(name) + ":" + canonical(member) for name, member in members) + "}"
+
+
+def context_digest(fields: Case) -> bytes:
+    return blake2b(b"agentmark/1 context" + b"\0" + canonical(fields).encode(), b"", 32)
+
+
+# Section 3: keys and the keyed function
+
+
+def prf(key: bytes, label: str, data: bytes, size: int = 64) -> bytes:
+    return blake2b(label.encode("ascii") + b"\0" + data, key, size)
+
+
+def key_id(secret: bytes) -> str:
+    return prf(secret, "agentmark/1 key id", b"", 8).hex()
+
+
+def derived_key(secret: bytes, name: str) -> bytes:
+    return prf(secret, "agentmark/1 derive", name.encode(), 32)
+
+
+def step_key_of(secret: bytes, length: int, context: bytes) -> bytes:
+    return prf(secret, "agentmark/1 step key", u32(length) + context, 32)
+
+
+# Section 4: distribution
+
+
+def quantise(pairs: Pairs) -> Weights:
+    """The weights by name, in the order of the input."""
+    numbers = {name: Fraction(number) for name, number in pairs}
+    total = sum(numbers.values())
+    weights = {name: math.floor(number * TOTAL / total) for name, number in numbers.items()}
+    remainders = {name: number * TOTAL - weights[name] * total for name, number in numbers.items()}
+    missing = TOTAL - sum(weights.values())
+    for name in sorted(numbers, key=lambda name: (-remainders[name], name.encode()))[:missing]:
+        weights[name] += 1
+    return weights
+
+
+def canonical_order(weights: Weights) -> list[str]:
+    return sorted(weights, key=lambda name: (-weights[name], name.encode()))
+
+
+# Section 5: payload and coding
+
+
+def rows(step_key: bytes, scheme: str, length: int, count: int) -> list[int]:
+    joined = ""
+    for block in itertools.count():
+        if len(joined) >= length * count:
+            break
+        joined += bits_of(prf(step_key, f"agentmark/1 {scheme} rows", u32(block)))
+    return [integer_of(joined[j * length : (j + 1) * length]) for j in range(count)]
+
+
+def pad(step_key: bytes, scheme: str, count: int) -> str:
+    return bits_of(prf(step_key, f"agentmark/1 {scheme} pad", b""))[:count]
+
+
+def coded_bits(row_list: list[int], pad_bits: str, payload: int) -> str:
+    return xor("".join(str(parity(row & payload)) for row in row_list), pad_bits)
+
+
+# Section 6: AgentMark-F
+
+
+def slice_heights(ordered: list[int]) -> list[int]:
+    return [weight - below for weight, below in itertools.pairwise([*ordered, 0])]
+
+
+def bin_weights(heights: list[int]) -> list[int]:
+    return [k * height for k, height in enumerate(heights, start=1)]
+
+
+def bin_and_shift(heights: list[int], draw: int) -> tuple[int, int]:
+    before = 0
+    for k, bin_weight in enumerate(bin_weights(heights), start=1):
+        if before <= draw < before + bin_weight:
+            return k, (draw - before) // heights[k - 1]
+        before += bin_weight
+    raise AssertionError("the bins hold every draw")
+
+
+def short_bits_and_count(bin_size: int) -> tuple[int, int]:
+    """`l`, the bits of a short codeword, and `s`, how many codewords are short."""
+    short_bits = 0
+    while 2 ** (short_bits + 1) <= bin_size:
+        short_bits += 1
+    return short_bits, 2 ** (short_bits + 1) - bin_size
+
+
+def code(bin_size: int, shift: int, coded: str) -> tuple[int, str]:
+    """The position and the embedded bits."""
+    short_bits, short_count = short_bits_and_count(bin_size)
+    x, r = integer_of(coded[:short_bits]), integer_of(coded[short_bits])
+    if x < short_count:
+        return (x + shift) % bin_size, coded[:short_bits]
+    return (short_count + 2 * (x - short_count) + r + shift) % bin_size, coded
+
+
+def codeword(bin_size: int, shift: int, position: int) -> str:
+    short_bits, short_count = short_bits_and_count(bin_size)
+    index = (position - shift) % bin_size
+    if index < short_count:
+        return f"{index:0{short_bits}b}" if short_bits else ""
+    beyond = index - short_count
+    return f"{short_count + beyond // 2:0{short_bits}b}{beyond % 2}"
+
+
+def f_bin_and_shift(step_key: bytes, weights: Weights) -> tuple[int, int]:
+    heights = slice_heights([weights[name] for name in canonical_order(weights)])
+    return bin_and_shift(heights, int.from_bytes(prf(step_key, "agentmark/1 F draw", b"", 4), "big"))
+
+
+def f_step(secret: bytes, context: bytes, weights: Weights, payload: int, length: int) -> Case:
+    """One marked step, with everything on the way, as section 11 lists it."""
+    step_key = step_key_of(secret, length, context)
+    order = canonical_order(weights)
+    heights = slice_heights([weights[name] for name in order])
+    bin_size, shift = f_bin_and_shift(step_key, weights)
+    count = short_bits_and_count(bin_size)[0] + 1
+    row_list, pad_bits = rows(step_key, "F", length, count), pad(step_key, "F", count)
+    coded = coded_bits(row_list, pad_bits, payload)
+    position, embedded = code(bin_size, shift, coded)
+    equations = f_equations(step_key, weights, order[position], length) or []
+    assert all(parity(row & payload) == right for row, right in equations)
+    assert len(equations) == len(embedded)
+    return {
+        **step_inputs(secret, context, weights, payload, length),
+        "order": order,
+        "slice_heights": heights,
+        "bin_weights": bin_weights(heights),
+        "draw": int.from_bytes(prf(step_key, "agentmark/1 F draw", b"", 4), "big"),
+        "bin_size": bin_size,
+        "shift": shift,
+        "rows": [hex_integer(row, length) for row in row_list],
+        "pad": pad_bits,
+        "coded_bits": coded,
+        "embedded_bits": embedded,
+        "position": position,
+        "choice": order[position],
+        "equations": [{"coefficients": hex_integer(row, length), "parity": right} for row, right in equations],
+    }
+
+
+def f_equations(step_key: bytes, weights: Weights, choice: str, length: int) -> list[tuple[int, int]] | None:
+    """Reading a step of F: its equations as (row, right-hand side), or None if it is impossible under this key."""
+    bin_size, shift = f_bin_and_shift(step_key, weights)
+    position = canonical_order(weights).index(choice)
+    if position >= bin_size:
+        return None
+    word = codeword(bin_size, shift, position)
+    right_sides = xor(word, pad(step_key, "F", len(word)))
+    return list(zip(rows(step_key, "F", length, len(word)), map(int, right_sides), strict=True))
+
+
+# Section 7: AgentMark-R
+
+
+def lane(step_key: bytes, symbol: int, name: str) -> int:
+    block = prf(step_key, "agentmark/1 R clock", bytes([symbol // 8]) + name.encode())
+    return int.from_bytes(block[symbol % 8 * 8 :][:8], "big")
+
+
+def clock(lane_value: int, weight: int) -> float:
+    """The logarithm is rounded correctly, so that the vectors do not depend on a maths library."""
+    u = (2 * (lane_value // 4096) + 1) / 2**53
+    return -float(PRECISE.ln(Decimal(u))) / weight
+
+
+def clocks(step_key: bytes, symbol: int, weights: Weights) -> dict[str, float]:
+    running = [name for name in canonical_order(weights) if weights[name] > 0]
+    return {name: clock(lane(step_key, symbol, name), weights[name]) for name in running}
+
+
+def winner(times: list[float]) -> int | None:
+    """The index of the smallest clock, or None for a near tie."""
+    smallest, *others = sorted(times)
+    if others and others[0] - smallest <= 2**-40 * smallest:
+        return None
+    return times.index(smallest)
+
+
+def r_step(secret: bytes, context: bytes, weights: Weights, payload: int, length: int) -> Case:
+    """One step as section 11 lists it, without the set read back; the choice of a near tie is None."""
+    step_key = step_key_of(secret, length, context)
+    row_list, pad_bits = rows(step_key, "R", length, 8), pad(step_key, "R", 8)
+    symbol = integer_of(coded_bits(row_list, pad_bits, payload))
+    times = clocks(step_key, symbol, weights)
+    first = winner(list(times.values()))
+    return {
+        **step_inputs(secret, context, weights, payload, length),
+        "order": canonical_order(weights),
+        "rows": [hex_integer(row, length) for row in row_list],
+        "pad": pad_bits,
+        "symbol": symbol,
+        "lanes": {name: f"{lane(step_key, symbol, name):016x}" for name in times},
+        "clocks": {name: repr(time) for name, time in times.items()},
+        "choice": None if first is None else list(times)[first],
+    }
+
+
+def r_symbols(step_key: bytes, weights: Weights, choice: str) -> set[int]:
+    """Reading a step of R: the symbols under which the logged behavior has the smallest clock."""
+    if weights[choice] == 0:
+        return set()
+    races = {symbol: clocks(step_key, symbol, weights) for symbol in range(256)}
+    return {symbol for symbol, times in races.items() if times[choice] == min(times.values())}
+
+
+# Section 9: verification
+
+
+def rank(row_list: list[int]) -> int:
+    echelon: list[int] = []
+    for row in row_list:
+        rest = functools.reduce(lambda rest, earlier: min(rest, rest ^ earlier), echelon, row)
+        if rest:
+            echelon.append(rest)
+    return len(echelon)
+
+
+def eliminate(equations: list[tuple[int, int]], length: int) -> list[int]:
+    """The payload that satisfies all equations, if it is the only one: Gaussian elimination, right-hand side last."""
+    pivots: dict[int, int] = {}
+    for row, right in equations:
+        line = 2 * row + right
+        for lead in sorted(pivots, reverse=True):
+            if line >> lead & 1:
+                line ^= pivots[lead]
+        if line == 1:
+            return []
+        if line:
+            pivots[line.bit_length() - 1] = line
+    payload = 0
+    for lead, line in sorted(pivots.items()):
+        if parity(line >> 1 & payload) != line % 2:
+            payload |= 1 << (lead - 1)
+    return [payload] if len(pivots) == length else []
+
+
+def agrees(payload: int, equations: list[tuple[int, int]], sets: list[tuple[list[int], str, set[int]]]) -> bool:
+    return all(parity(row & payload) == right for row, right in equations) and all(
+        integer_of(coded_bits(row_list, pad_bits, payload)) in symbols for row_list, pad_bits, symbols in sets
+    )
+
+
+def counted_records(records: list[Case], own_id: str, length: int) -> list[Case]:
+    """Steps 1 to 4."""
+    own = [record for record in records if record["key_id"] == own_id and record["payload_len"] == length]
+    undone = {record["context"] for record in own if record.get("enforced") is False}
+    copies: dict[str, list[Case]] = {}
+    for record in own:
+        if record["marked"] and record["context"] not in undone:
+            copies.setdefault(record["context"], []).append(record)
+    compared = ("scheme", "key_id", "weights", "choice")
+    return [same[0] for same in copies.values() if all(r[m] == same[0][m] for r in same for m in compared)]
+
+
+def verify(records: list[Case], secret: bytes, length: int) -> Case:
+    equations: list[tuple[int, int]] = []
+    sets: list[tuple[list[int], str, set[int]]] = []
+    for record in counted_records(records, key_id(secret), length):
+        step_key = step_key_of(secret, length, bytes.fromhex(record["context"]))
+        if record["scheme"] == "F":
+            equations += f_equations(step_key, record["weights"], record["choice"], length) or []
+        elif symbols := r_symbols(step_key, record["weights"], record["choice"]):
+            sets.append((rows(step_key, "R", length, 8), pad(step_key, "R", 8), symbols))
+    if sets:
+        found = [payload for payload in range(2**length) if agrees(payload, equations, sets)]
+    else:
+        found = eliminate(equations, length)
+    evidence = len(equations) + math.fsum(8 - math.log2(len(symbols)) for _, _, symbols in sets)
+    all_rows = [row for row, _ in equations] + [row for row_list, _, _ in sets for row in row_list]
+    bound = min(1, 2 ** -(evidence - rank(all_rows)))
+    return {
+        "accepted": len(found) == 1 and bound <= 1e-6,
+        "payload": hex_integer(found[0], length) if len(found) == 1 else None,
+        "evidence_millibits": round(1000 * evidence),
+        "rank": rank(all_rows),
+    }
+
+
+# Section 11: vectors. First their common parts and the fixed inputs.
+
+
+def hex_integer(number: int, bits: int) -> str:
+    return f"{number:0{(bits + 3) // 4}x}" if bits else ""
+
+
+def fixed(label: str) -> bytes:
+    """32 bytes that look random: the source of secrets, contexts and payloads."""
+    return blake2b(b"agentmark/1 vectors" + b"\0" + label.encode(), b"", 32)
+
+
+def fixed_payload(label: str, length: int) -> int:
+    return integer_of("".join(bits_of(fixed(f"payload {label} {i}")) for i in range(length // 256 + 1))[:length])
+
+
+SECRET = fixed("secret")
+OTHER_SECRET = fixed("other secret")
+WIDE, ASTRAL = "\uff5e", "\U0001f600"  # WIDE is first in UTF-8, ASTRAL in UTF-16.
+TICKET: Pairs = [("Search", 0.40), ("Book", 0.25), ("Pay", 0.15), ("Check-in", 0.12), ("Modify", 0.08)]
+
+
+def even(count: int) -> Pairs:
+    return [(f"b{j}", 1) for j in range(count)]
+
+
+def falling(count: int) -> Pairs:
+    return [(f"b{j}", 2 * count - j) for j in range(count)]
+
+
+def step_inputs(secret: bytes, context: bytes, weights: Weights, payload: int, length: int) -> Case:
+    return {
+        "secret": secret.hex(),
+        "context": context.hex(),
+        "weights": weights,
+        "payload": hex_integer(payload, length),
+        "payload_len": length,
+        "step_key": step_key_of(secret, length, context).hex(),
+    }
+
+
+def first_step(
+    step: Callable[..., Case], name: str, pairs: Pairs, length: int, wanted: Callable[[Case], bool] = lambda _: True
+) -> Case:
+    """The first of a fixed sequence of contexts under which the step is the wanted one."""
+    weights, payload = quantise(pairs), fixed_payload(name, length)
+    contexts = (fixed(f"context {name} {number}") for number in itertools.count())
+    cases = (step(SECRET, context, weights, payload, length) for context in contexts)
+    return {"name": name, **next(case for case in cases if wanted(case))}
+
+
+def impossible_case(name: str, pairs: Pairs, choice: str, reads: Callable[[bytes, Weights, str], bool]) -> Case:
+    """A step, under the first of a fixed sequence of contexts that makes it unreadable."""
+    weights = quantise(pairs)
+    contexts = (fixed(f"impossible {name} {number}") for number in itertools.count())
+    context = next(c for c in contexts if not reads(step_key_of(SECRET, 8, c), weights, choice))
+    return {
+        "name": name,
+        "secret": SECRET.hex(),
+        "payload_len": 8,
+        "context": context.hex(),
+        "weights": weights,
+        "choice": choice,
+    }
+
+
+def bulk_hash(label: str, data: bytes) -> bytes:
+    return blake2b(f"agentmark/1 bulk {label}".encode() + b"\0" + data, b"", 64)
+
+
+def bulk_input(i: int) -> tuple[bytes, Weights, int, int]:
+    """Context, weights, payload and L of bulk step i."""
+    seed = bulk_hash("step", u32(i))
+    length = (0, 1, 8, 16, 32, 64, 128)[seed[33] % 7]
+    payload = integer_of(bits_of(bulk_hash("payload", u32(i)))[:length])
+    heads = [int.from_bytes(bulk_hash("weight", u32(i) + u32(j))[:4], "big") for j in range(1 + seed[32] % 40)]
+    numbers = [head >> (seed[34 + (j % 8)] % 32) for j, head in enumerate(heads)]
+    if not any(numbers):
+        numbers[0] = 1
+    return seed[:32], quantise([(f"b{j}", number) for j, number in enumerate(numbers)]), payload, length
+
+
+@functools.cache
+def bulk_inputs() -> list[tuple[bytes, Weights, int, int]]:
+    return [bulk_input(i) for i in range(10_000)]
+
+
+def bulk_sha256(step: Callable[..., Case]) -> str:
+    secret = bulk_hash("secret", b"")[:32]
+    choices = [step(secret, *inputs)["choice"] or "?" for inputs in bulk_inputs()]
+    return hashlib.sha256("".join(f"{i} {choice}\n" for i, choice in enumerate(choices)).encode()).hexdigest()
+
+
+# Section 11: the cases of each file
+
+
+def context_vectors() -> Case:
+    start = {"session": "00112233445566778899aabbccddeeff", "step": 0}
+    valid: dict[str, Case] = {
+        "default: session and step": start,
+        "members out of order": {"step": 7, "z": 1, "session": "s", "a": 2, "Z": 3, "": 4},
+        "UTF-16 order: above U+FFFF before U+E000..U+FFFF": start | {WIDE: 1, ASTRAL: 2, "\ue000": 3, "\ud7ff": 4},
+        "UTF-16 order inside a nested object": start | {"observation": {"\uffff": 1, "\U00010000": 2, "\u20ac": 3}},
+        "a name that begins another": start | {"ab": 1, "a": 2, "a\x00": 3},
+        "every character below U+0020": start | {"text": "".join(map(chr, range(0x20)))},
+        "control characters in a name": start | {"\n\x1f": 1, "\x7f": 2, "\r": 3},
+        "quotes, backslash, solidus": start | {"text": '"quoted" \\ / </script>'},
+        "not escaped": start | {"text": "\x7f\x80\u2028\u2029\u20ac" + ASTRAL},
+        "not normalised": start | {"\u00e9": "e\u0301", "e\u0301": "\u00e9"},
+        "integers": start | {"n": [0, -1, 10, 2**53 - 1, -(2**53 - 1), -1000000000000000]},
+        "true, false and null": start | {"flags": [True, False, None], "none": None},
+        "nested lists and objects": start | {"history": [[], {}, [{"b": [1, {"d": 2, "c": []}], "a": {}}], ""]},
+        "large step": {"session": "\u4f1a\u8a71", "step": 2**53 - 1},
+    }
+    cases = [
+        {"name": name, "fields": fields, "canonical": canonical(fields), "digest": context_digest(fields).hex()}
+        for name, fields in valid.items()
+    ]
+    invalid = [
+        ("fraction", "0.5", "a number with a fraction"),
+        ("fraction of zero", "1.0", "a number with a fraction"),
+        ("exponent", "1e3", "a number with an exponent"),
+        ("integer above 2^53 - 1", "9007199254740992", "a larger integer"),
+        ("integer below -(2^53 - 1)", "-9007199254740992", "a larger integer"),
+        ("deep fraction", '[{"x":[0.1]}]', "a number with a fraction"),
+        ("deep large integer", '{"x":[18446744073709551616]}', "a larger integer"),
+        ("lone high surrogate", '"\\ud83d"', "not text"),
+        ("lone low surrogate", '["\\ude00"]', "not text"),
+        ("surrogates in the wrong order", '"\\ude00\\ud83d"', "not text"),
+        ("lone surrogate in a name", '{"\\ud800":1}', "not text"),
+        ("not a number", "NaN", "not a JSON value"),
+        ("infinity", "-Infinity", "not a JSON value"),
+    ]
+    texts = [(name, '{"session":"s","step":0,"x":' + text + "}", reason) for name, text, reason in invalid]
+    texts.append(("a list", '["session","step"]', "not an object"))
+    return {"valid": cases, "invalid": [named("name json reason", *text) for text in texts]}
+
+
+def named(names: str, *values: Any) -> Case:
+    return dict(zip(names.split(), values, strict=True))
+
+
+def step_key_case(secret: bytes, length: int, context: bytes) -> Case:
+    step_key = step_key_of(secret, length, context)
+    return {"payload_len": length, "context": context.hex(), "step_key": step_key.hex()}
+
+
+def keys_vectors() -> Case:
+    def key(secret: bytes) -> Case:
+        tenants = [(name, derived_key(secret, name)) for name in ("acme", "acme/eu", "caf\u00e9", ASTRAL)]
+        contexts = [context_digest({"session": fixed("session").hex()[:32], "step": step}) for step in range(3)]
+        return {
+            "secret": secret.hex(),
+            "id": key_id(secret),
+            "derived": [{"name": name, "secret": tenant.hex(), "id": key_id(tenant)} for name, tenant in tenants],
+            "step_keys": [step_key_case(secret, length, c) for length, c in zip((0, 32, 4096), contexts, strict=True)],
+        }
+
+    invalid = [
+        ("empty", b"", "not 32 bytes"),
+        ("one byte short", SECRET[:31], "not 32 bytes"),
+        ("one byte long", SECRET + b"\x5a", "not 32 bytes"),
+        ("64 bytes", SECRET + OTHER_SECRET, "not 32 bytes"),
+        ("all zero", bytes(32), "plainly not random"),
+        ("typed text", b"correct horse battery staple 123", "plainly not random"),
+        ("hexadecimal digits as bytes", SECRET.hex()[:32].encode(), "plainly not random"),
+    ]
+    return {
+        "keys": [key(SECRET), key(OTHER_SECRET), key(derived_key(SECRET, "acme"))],
+        "invalid": [named("name secret reason", name, secret.hex(), reason) for name, secret, reason in invalid],
+    }
+
+
+def distribution_vectors() -> Case:
+    unit = 2.0**-32
+    valid: dict[str, Pairs] = {
+        "the ticket example": TICKET,
+        "ties of weights": [("d", 1), ("b", 1), ("a", 1), ("c", 1)],
+        "ties broken by UTF-8, not UTF-16": [(ASTRAL, 1), (WIDE, 1)],
+        "remainders tie, broken by name": [("c", 1), ("b", 1), ("a", 1)],
+        "remainders tie, two missing": [("e", 1), ("d", 1), ("c", 1), ("b", 1), ("a", 1), ("f", 1), ("g", 0)],
+        "remainders tie, broken by UTF-8, not UTF-16": [(ASTRAL, 1), (WIDE, 1), ("\U0001f601", 1)],
+        "remainders differ by less than a double": [("z", 2**60 + 1), ("a", 2**60), ("b", 2**60)],
+        "zeros": [("zero", 0), ("half", 0.5), ("none", 0.0), ("other", 0.5), ("minus", -0.0)],
+        "zeros while entries are missing": [("0", 0), ("x", 1), ("y", 1), ("z", 1)],
+        "one behavior": [("only", 0.3)],
+        "one behavior, least double": [("only", 5e-324)],
+        "one positive": [("a", 0), ("b", 1e-9), ("c", 0.0)],
+        "tiny numbers vanish": [("big", 1.0), ("tiny", 1e-12), ("tinier", 1e-300)],
+        "a little below half a unit vanishes": [("big", 1.0), ("small", 0.49 * unit)],
+        "three quarters of a unit stay": [("big", 1.0), ("small", 0.75 * unit)],
+        "exactly half units": [("b", 2**33 - 2), ("a", 1), ("c", 1)],
+        "sum below 1": [("a", 0.2), ("b", 0.1)],
+        "sum above 1": [("a", 3), ("b", 250.5), ("c", 17)],
+        "integers": [("a", 7), ("b", 11), ("c", 13)],
+        "integers beyond doubles": [("a", 10**400), ("b", 3 * 10**400), ("c", 1)],
+        "0.1 + 0.2 is not 0.3": [("b", 0.3), ("a", 0.1 + 0.2), ("c", 0.4)],
+        "ten tenths": [(f"n{9 - j}", 0.1) for j in range(10)],
+        "rounded thirds": [("a", 0.3333333333333333), ("b", 0.3333333333333333), ("c", 0.3333333333333334)],
+        "all of the range of doubles": [("a", 1e308), ("b", 1.7976931348623157e308), ("c", 5e-324), ("d", 1e300)],
+        "least doubles": [("a", 5e-324), ("b", 1e-323), ("c", 5e-324)],
+        "names are not normalised": [("e\u0301", 0.5), ("\u00e9", 0.5)],
+        "names": [
+            ("aa", 1),
+            ("a", 1),
+            ("A", 1),
+            ("\u4e2d", 1),
+            ("a b", 1),
+            ("\x00", 1),
+            ("\uffff", 1),
+            ("10", 1),
+            ("9", 1),
+        ],
+        "hundred": [(f"b{j}", (j * 37 + 11) % 101) for j in range(100)],
+    }
+    cases = []
+    for name, pairs in valid.items():
+        weights = quantise(pairs)
+        order = canonical_order(weights)
+        cases.append(named("name input order weights", name, pairs, order, [weights[behavior] for behavior in order]))
+    invalid = [
+        ("negative", '[["a",0.5],["b",-0.1]]', "weights", "negative"),
+        ("negative integer", '[["a",2],["b",-1]]', "weights", "negative"),
+        ("not a number", '[["a",NaN],["b",1]]', "weights", "not finite"),
+        ("infinity", '[["a",Infinity],["b",1]]', "weights", "not finite"),
+        ("minus infinity", '[["a",-Infinity],["b",1]]', "weights", "not finite"),
+        ("nearest double is infinite", '[["a",1e400],["b",1]]', "weights", "not finite"),
+        ("all zero", '[["a",0],["b",0.0]]', "weights", "none is positive"),
+        ("nearest double is zero", '[["a",1e-400]]', "weights", "none is positive"),
+        ("empty list", "[]", "behaviors", "none is positive"),
+        ("empty name", '[["",0.5],["b",0.5]]', "behaviors", "empty name"),
+        ("duplicate name", '[["a",0.5],["b",0.25],["a",0.25]]', "behaviors", "names not all different"),
+        ("duplicate name by escape", '[["a",0.5],["\\u0061",0.5]]', "behaviors", "names not all different"),
+        ("name is not text", '[[1,0.5],["b",0.5]]', "behaviors", "name is not text"),
+        ("lone surrogate", '[["\\ud800",0.5],["b",0.5]]', "behaviors", "name is not text"),
+        ("boolean", '[["a",true],["b",1]]', "weights", "not a number"),
+        ("text", '[["a","0.5"],["b",0.5]]', "weights", "not a number"),
+        ("null", '[["a",null],["b",1]]', "weights", "not a number"),
+        ("list", '[["a",[1]],["b",1]]', "weights", "not a number"),
+    ]
+    return {"valid": cases, "invalid": [named("name json field reason", *case) for case in invalid]}
+
+
+def f_cases() -> list[Case]:
+    def bin_of(size: int, *, bits: int | None = None, wraps: bool | None = None) -> Callable[[Case], bool]:
+        def wanted(case: Case) -> bool:
+            wrapped = case["position"] < case["shift"]
+            right_bits = bits is None or len(case["embedded_bits"]) == bits
+            return case["bin_size"] == size and right_bits and (wraps is None or wrapped == wraps)
+
+        return wanted
+
+    unicode_names: Pairs = [(ASTRAL, 1), (WIDE, 1), ("e\u0301", 1), ("\u00e9", 1), ("\u4e2d\u6587", 1)]
+    zeros: Pairs = [("none", 0), ("a", 5), ("b", 5), ("never", 0), ("c", 2)]
+    table: list[tuple[str, Pairs, int, Callable[[Case], bool]]] = [
+        ("one behavior", [("only", 1)], 16, bin_of(1)),
+        ("one positive weight", [("a", 0), ("b", 1), ("c", 0)], 16, bin_of(1)),
+        ("bin of one among five", TICKET, 16, bin_of(1)),
+        ("bin of two", TICKET, 16, bin_of(2, bits=1)),
+        ("bin of three, short codeword", TICKET, 16, bin_of(3, bits=1)),
+        ("bin of three, long codeword", TICKET, 16, bin_of(3, bits=2)),
+        ("bin of four", TICKET, 16, bin_of(4, bits=2, wraps=False)),
+        ("bin of four, wraps around", TICKET, 16, bin_of(4, bits=2, wraps=True)),
+        ("bin of five, short codeword", TICKET, 16, bin_of(5, bits=2, wraps=False)),
+        ("bin of five, long codeword", TICKET, 16, bin_of(5, bits=3, wraps=False)),
+        ("bin of five, short codeword, wraps around", TICKET, 16, bin_of(5, bits=2, wraps=True)),
+        ("bin of five, long codeword, wraps around", TICKET, 16, bin_of(5, bits=3, wraps=True)),
+        ("eight equal weights: other bins are empty", even(8), 32, bin_of(8, bits=3)),
+        ("three equal weights: a slice of one more", even(3), 8, bin_of(3)),
+        ("ties: bins without mass", [("a", 4), ("b", 4), ("c", 1), ("d", 1), ("e", 1)], 32, bin_of(2)),
+        ("ties: the last bin", [("a", 4), ("b", 4), ("c", 1), ("d", 1), ("e", 1)], 32, bin_of(5)),
+        ("zero weights", zeros, 8, bin_of(2)),
+        ("zero weights, bin of three", zeros, 8, bin_of(3)),
+        ("unicode names, in UTF-8 order", unicode_names, 32, bin_of(5, bits=3)),
+        ("a weight that vanishes", [("big", 1.0), ("tiny", 1e-12)], 8, bin_of(1)),
+        ("hundred behaviors", falling(100), 128, bin_of(100, bits=6)),
+        ("hundred behaviors, long codeword, several row blocks", falling(100), 600, bin_of(100, bits=7, wraps=True)),
+        ("hundred behaviors, smaller bin", falling(100), 88, lambda case: 2 <= case["bin_size"] < 100),
+        ("the longest payload", TICKET, 4096, bin_of(5, bits=3)),
+    ]
+    cases = [first_step(f_step, name, pairs, length, wanted) for name, pairs, length, wanted in table]
+    lengths = (0, 1, 8, 16, 32, 88, 128, 513, 600)
+    return cases + [first_step(f_step, f"L = {length}", even(6), length, bin_of(6)) for length in lengths]
+
+
+def f_vectors() -> Case:
+    def reads(step_key: bytes, weights: Weights, choice: str) -> bool:
+        return f_equations(step_key, weights, choice, 0) is not None
+
+    impossible = [
+        impossible_case("last of five", TICKET, "Modify", reads),
+        impossible_case("second of two", [("a", 3), ("b", 1)], "b", reads),
+        impossible_case("weight zero", [("a", 1), ("b", 1), ("z", 0)], "z", reads),
+        impossible_case("tie outside the bin", [(WIDE, 1), (ASTRAL, 1), ("a", 8)], ASTRAL, reads),
+    ]
+    codes = []
+    for bin_size in range(1, 17):
+        count = short_bits_and_count(bin_size)[0] + 1
+        for shift, coded in itertools.product(range(bin_size), itertools.product("01", repeat=count)):
+            position, embedded = code(bin_size, shift, "".join(coded))
+            assert codeword(bin_size, shift, position) == embedded
+            codes.append(
+                named(
+                    "bin_size shift coded_bits position embedded_bits",
+                    bin_size,
+                    shift,
+                    "".join(coded),
+                    position,
+                    embedded,
+                )
+            )
+    return {
+        "steps": f_cases(),
+        "impossible": impossible,
+        "code": codes,
+        "app_c": app_c(),
+        "bulk_sha256": bulk_sha256(f_step),
+    }
+
+
+def app_c() -> Case:
+    weights = quantise(TICKET)
+    order = canonical_order(weights)
+    heights = slice_heights([weights[name] for name in order])
+    bin_draw, draw = (TOTAL * percent // 100 for percent in (62, 70))
+    bin_size, shift = bin_and_shift(heights, draw)
+    assert bin_and_shift(heights, bin_draw)[0] == bin_size
+    assert math.floor(Fraction("0.27") * bin_size) == shift
+    message, pad_bits = "01", "11"
+    coded = xor(message, pad_bits)
+    position, embedded = code(bin_size, shift, coded + "0")
+    assert embedded == coded
+    return {
+        "input": TICKET,
+        "weights": weights,
+        "order": order,
+        "slice_heights": heights,
+        "bin_weights": bin_weights(heights),
+        "bin_draw": bin_draw,
+        "shift_draw": "0.27",
+        "draw": draw,
+        "bin_size": bin_size,
+        "shift": shift,
+        "message_bits": message,
+        "pad": pad_bits,
+        "coded_bits": coded,
+        "position": position,
+        "choice": order[position],
+    }
+
+
+def r_cases() -> list[Case]:
+    def wins(name: str) -> Callable[[Case], bool]:
+        return lambda case: case["choice"] == name
+
+    def in_lane(number: int) -> Callable[[Case], bool]:
+        return lambda case: case["symbol"] % 8 == number
+
+    unicode_names: Pairs = [(ASTRAL, 3), (WIDE, 3), ("e\u0301", 1), ("\u00e9", 1)]
+    cases = [
+        first_step(r_step, "one behavior", [("only", 1)], 16),
+        first_step(r_step, "one positive weight", [("a", 0), ("b", 1), ("c", 0)], 16),
+        first_step(r_step, "two behaviors, the likely one", [("a", 0.9), ("b", 0.1)], 8, wins("a")),
+        first_step(r_step, "two behaviors, the unlikely one", [("a", 0.9), ("b", 0.1)], 8, wins("b")),
+        first_step(r_step, "a weight of 2^-12", [("a", 4095), ("b", 1)], 8, wins("b")),
+        first_step(r_step, "five behaviors", TICKET, 16, wins("Modify")),
+        first_step(r_step, "twenty behaviors", falling(20), 32, wins("b19")),
+        first_step(r_step, "zero weights", [("none", 0), ("a", 5), ("b", 5), ("never", 0), ("c", 2)], 8),
+        first_step(r_step, "unicode names", unicode_names, 8, wins(ASTRAL)),
+        first_step(r_step, "not normalised", unicode_names, 8, wins("e\u0301")),
+        first_step(r_step, "symbol 0", TICKET, 16, lambda case: case["symbol"] == 0),
+        first_step(r_step, "symbol 255", TICKET, 16, lambda case: case["symbol"] == 255),
+    ]
+    cases += [first_step(r_step, f"lane {number}", TICKET, 16, in_lane(number)) for number in range(8)]
+    cases += [first_step(r_step, f"L = {length}", even(5), length) for length in (0, 1, 8, 16, 32, 88, 128, 600)]
+    for case in cases:
+        symbols = r_symbols(bytes.fromhex(case["step_key"]), case["weights"], case["choice"])
+        assert case["symbol"] in symbols
+        case["symbols"] = f"{sum(1 << symbol for symbol in symbols):064x}"
+    return cases
+
+
+def r_vectors() -> Case:
+    def reads(step_key: bytes, weights: Weights, choice: str) -> bool:
+        return bool(r_symbols(step_key, weights, choice))
+
+    ulp, gap = 2.0**-52, 2.0**-40
+    races = [
+        [1.0],
+        [2.5e-10],
+        [1.0, 2.0],
+        [2.0, 1.0],
+        [1.0, 1.0],
+        [1.0, 1.0 + ulp],
+        [1.0, 1.0 + gap - ulp],
+        [1.0, 1.0 + gap],
+        [1.0, 1.0 + gap + ulp],
+        [1.0 + gap + ulp, 1.0],
+        [3e-10, 3e-10 * (1 + 0.999 * gap)],
+        [3e-10, 3e-10 * (1 + 1.001 * gap)],
+        [5.0, 1.0, 5.0],
+        [5.0, 1.0, 5.0, 1.0 + gap],
+        [5.0, 1.0, 5.0, 1.0 + 2 * gap],
+        [1e-26, 1e-26],
+        [2.5e-26, 36.7],
+    ]
+    return {
+        "steps": r_cases(),
+        "impossible": [
+            impossible_case("weight zero", [("a", 1), ("b", 1), ("z", 0)], "z", reads),
+            impossible_case("weight zero beside one behavior", [("only", 1), ("z", 0)], "z", reads),
+            impossible_case("least weight", [("a", TOTAL - 1), ("b", 1)], "b", reads),
+            impossible_case("small weight", [("a", 500), (ASTRAL, 499), ("b", 1)], "b", reads),
+        ],
+        "near_ties": [{"clocks": [repr(time) for time in race], "winner": winner(race)} for race in races],
+        "bulk_sha256": bulk_sha256(r_step),
+    }
+
+
+# Section 8: records, and their vectors
+
+
+def line_of(record: Case) -> str:
+    return json.dumps(record, ensure_ascii=False, separators=(",", ":"))
+
+
+def marked_record(
+    scheme: str, session: str, step: int, pairs: Pairs, payload_bits: str, *, secret: bytes = SECRET
+) -> Case:
+    context, weights = context_digest({"session": session, "step": step}), quantise(pairs)
+    payload, length = integer_of(payload_bits), len(payload_bits)
+    choose = f_step if scheme == "F" else r_step
+    return {
+        "agentmark": 1,
+        "scheme": scheme,
+        "key_id": key_id(secret),
+        "payload_len": length,
+        "session": session,
+        "step": step,
+        "context": context.hex(),
+        "weights": weights,
+        "choice": choose(secret, context, weights, payload, length)["choice"],
+        "marked": True,
+    }
+
+
+def record_vectors() -> Case:
+    session, bits = fixed("record session").hex()[:32], "1011111011101111"
+    base = marked_record("F", session, 3, TICKET, bits)
+    half = {"a": TOTAL // 2, "b": TOTAL // 2}
+    context = {"session": session, "step": 3}
+    seen = context | {"seen": [WIDE, None, {"x": -1}]}
+    meta = {"model": "m-1", "nested": [True, None, {"n": -(2**53 - 1)}]}
+    unmarked = base | {"marked": False, "reason": "context used before"}
+    spaced = json.dumps(dict(reversed(base.items())), indent=None, separators=(" , ", " :\t"))
+    valid = {
+        "F": line_of(base),
+        "R": line_of(marked_record("R", session, 4, TICKET, bits)),
+        "members in another order, white space": spaced,
+        "escapes": json.dumps(marked_record("F", "\u4f1a\u8a71" + ASTRAL, 0, [(ASTRAL, 1), (WIDE, 1)], "1")),
+        "no escapes": line_of(marked_record("F", "\u4f1a\u8a71" + ASTRAL, 0, [(ASTRAL, 1), (WIDE, 1)], "1")),
+        "optional members are null": line_of(base | {"enforced": None, "raw_context": None, "meta": None}),
+        "reason is null on a marked step": line_of(base | {"reason": None}),
+        "unmarked, with weights": line_of(unmarked),
+        "unmarked, weights are null": line_of(unmarked | {"weights": None, "choice": "anything"}),
+        "enforced": line_of(base | {"enforced": True}),
+        "not enforced": line_of(base | {"enforced": False}),
+        "raw context": line_of(base | {"raw_context": context}),
+        "raw context with an observation": line_of(base | {"context": context_digest(seen).hex(), "raw_context": seen}),
+        "meta": line_of(base | {"meta": meta}),
+        "empty meta": line_of(base | {"meta": {}}),
+        "payload_len 0": line_of(marked_record("F", session, 5, TICKET, "")),
+        "payload_len 4096": line_of(marked_record("F", session, 6, TICKET, "01" * 2048)),
+        "step 0": line_of(marked_record("R", session, 0, TICKET, "00000101")),
+        "one behavior": line_of(marked_record("R", session, 7, [("only", 1)], "00000101")),
+        "zero weights": line_of(marked_record("F", session, 8, [("a", 1), ("z", 0), ("b", 1)], "00000101")),
+        "choice of weight zero": line_of(base | {"weights": {"a": TOTAL, "z": 0}, "choice": "z"}),
+    }
+    changed: list[tuple[str, Case, str, str]] = [
+        ("version 2", {"agentmark": 2}, "agentmark", "not version 1"),
+        ("version as text", {"agentmark": "1"}, "agentmark", "not version 1"),
+        ("version as boolean", {"agentmark": True}, "agentmark", "not version 1"),
+        ("version with a fraction", {"agentmark": 1.0}, "agentmark", "a number with a fraction"),
+        ("unknown scheme", {"scheme": "X"}, "scheme", "not F or R"),
+        ("lower-case scheme", {"scheme": "f"}, "scheme", "not F or R"),
+        ("key_id is a number", {"key_id": 7}, "key_id", "not text"),
+        ("negative payload_len", {"payload_len": -1}, "payload_len", "not in 0..4096"),
+        ("large payload_len", {"payload_len": 4097}, "payload_len", "not in 0..4096"),
+        ("boolean payload_len", {"payload_len": True}, "payload_len", "not an integer"),
+        ("payload_len with a fraction", {"payload_len": 16.0}, "payload_len", "a number with a fraction"),
+        ("empty session", {"session": ""}, "session", "empty"),
+        ("session is a number", {"session": 1}, "session", "not text"),
+        ("negative step", {"step": -1}, "step", "negative"),
+        ("boolean step", {"step": False}, "step", "not an integer"),
+        ("step with a fraction", {"step": 3.0}, "step", "a number with a fraction"),
+        ("step as text", {"step": "3"}, "step", "not an integer"),
+        ("short digest", {"context": base["context"][:-2]}, "context", "not 64 digits"),
+        ("long digest", {"context": base["context"] + "00"}, "context", "not 64 digits"),
+        ("upper-case digest", {"context": "AB" * 32}, "context", "not lower-case hexadecimal"),
+        ("digest is not hexadecimal", {"context": "g" * 64}, "context", "not lower-case hexadecimal"),
+        ("weights sum below W", {"weights": half | {"a": 1}, "choice": "a"}, "weights", "sum is not W"),
+        ("weights sum above W", {"weights": half | {"c": 1}, "choice": "a"}, "weights", "sum is not W"),
+        ("no weights", {"weights": {}}, "weights", "sum is not W"),
+        ("weights are a list", {"weights": [["a", TOTAL]], "choice": "a"}, "weights", "not an object"),
+        ("float weight", {"weights": half | {"a": 2.0**31}, "choice": "a"}, "weights", "a number with a fraction"),
+        ("text weight", {"weights": half | {"c": "0"}, "choice": "a"}, "weights", "not an integer"),
+        ("boolean weight", {"weights": half | {"c": False}, "choice": "a"}, "weights", "not an integer"),
+        ("null weight", {"weights": half | {"c": None}, "choice": "a"}, "weights", "not an integer"),
+        ("negative weight", {"weights": {"a": TOTAL + 1, "b": -1}, "choice": "a"}, "weights", "negative"),
+        ("empty name of a behavior", {"weights": half | {"": 0}, "choice": "a"}, "weights", "empty name"),
+        ("choice is not among the weights", {"choice": "Fly"}, "choice", "not among the weights"),
+        ("unmarked, choice not among weights", unmarked | {"choice": "Fly"}, "choice", "not among the weights"),
+        ("choice is a number", {"choice": 1}, "choice", "not text"),
+        ("marked without weights", {"weights": None}, "weights", "null on a marked step"),
+        ("marked is text", {"marked": "true"}, "marked", "not true or false"),
+        ("marked is a number", {"marked": 1}, "marked", "not true or false"),
+        ("unmarked without reason", {"marked": False}, "reason", "required when unmarked"),
+        ("unmarked, reason is null", {"marked": False, "reason": None}, "reason", "required when unmarked"),
+        ("reason is a number", unmarked | {"reason": 1}, "reason", "not text"),
+        ("enforced is text", {"enforced": "no"}, "enforced", "not true or false"),
+        ("enforced is a number", {"enforced": 0}, "enforced", "not true or false"),
+        ("raw_context is text", {"raw_context": "{}"}, "raw_context", "not an object"),
+        (
+            "raw_context with a fraction",
+            {"raw_context": context | {"x": 0.5}},
+            "raw_context",
+            "a number with a fraction",
+        ),
+        ("meta is a list", {"meta": []}, "meta", "not an object"),
+        ("meta with a float", {"meta": {"temperature": 0.7}}, "meta", "a number with a fraction"),
+        ("meta with a deep float", {"meta": {"x": [{"y": 1.0}]}}, "meta", "a number with a fraction"),
+        ("meta with a large integer", {"meta": {"x": 2**53}}, "meta", "a larger integer"),
+        ("unknown member", {"payload": "beef"}, "payload", "unknown member"),
+        ("unknown member, null", {"note": None}, "note", "unknown member"),
+    ]
+    line = line_of(base)
+    texts = [
+        ("meta with an exponent", line[:-1] + ',"meta":{"x":1e3}}', "meta", "a number with an exponent"),
+        ("step with an exponent", line.replace('"step":3', '"step":3e0'), "step", "a number with an exponent"),
+        ("lone surrogate in session", line_of(base | {"session": "?"}).replace("?", "\\ud800"), "session", "not text"),
+        ("lone surrogate in meta", line[:-1] + ',"meta":{"x":"\\udc00"}}', "meta", "not text"),
+        ("duplicated name", line[:-1] + ',"step":4}', "step", "a name appears twice"),
+        ("duplicated name, same value", line[:-1] + ',"marked":true}', "marked", "a name appears twice"),
+        ("duplicated name by escape", line[:-1] + ',"\\u0073tep":3}', "step", "a name appears twice"),
+        ("duplicated name in meta", line[:-1] + ',"meta":{"x":1,"x":1}}', "x", "a name appears twice"),
+        ("duplicated name in weights", line.replace('"Pay":', '"Book":0,"Pay":'), "Book", "a name appears twice"),
+        ("cut off", line[:-20], "line", "not JSON"),
+        ("two values", line + line, "line", "not JSON"),
+        ("not a JSON number", line[:-1] + ',"meta":{"x":NaN}}', "line", "not JSON"),
+        ("plain text", "Search", "line", "not JSON"),
+        ("a list", "[" + line + "]", "record", "not an object"),
+        ("text", '"record"', "record", "not an object"),
+        ("null", "null", "record", "not an object"),
+    ]
+    for member in base:
+        rest = {name: value for name, value in base.items() if name != member}
+        texts.append((f"without {member}", line_of(rest), member, "missing member"))
+    invalid = [(name, line_of(base | change), field, reason) for name, change, field, reason in changed] + texts
+    return {
+        "valid": [named("name line", name, line) for name, line in valid.items()],
+        "invalid": [named("name line field reason", *case) for case in invalid],
+    }
+
+
+def log_vectors() -> Case:
+    payload_bits = {0: "", 8: "01011010", 10: "1011000111", 16: "1010011011100011"}
+    lists: list[Pairs] = [TICKET, even(8), falling(6), [("yes", 0.7), ("no", 0.3)], [(ASTRAL, 1), (WIDE, 1), ("a", 2)]]
+
+    def log(label: str, schemes: str, length: int, steps: int, secret: bytes = SECRET) -> list[Case]:
+        session = fixed(f"log session {label}").hex()[:32]
+        choices = [even(16)] if "R" in schemes else lists
+        places = [(i, schemes[i % len(schemes)], choices[i % len(choices)]) for i in range(steps)]
+        return [marked_record(s, session, i, pairs, payload_bits[length], secret=secret) for i, s, pairs in places]
+
+    def shuffled(records: list[Case]) -> list[Case]:
+        return sorted(records, key=lambda record: fixed(line_of(record)))
+
+    def moved(record: Case, *, readable: bool = True) -> Case:
+        step_key = step_key_of(SECRET, record["payload_len"], bytes.fromhex(record["context"]))
+        for name in canonical_order(record["weights"]):
+            equations = f_equations(step_key, record["weights"], name, record["payload_len"])
+            if name != record["choice"] and (equations is not None) == readable:
+                return record | {"choice": name}
+        return record
+
+    clean_f, clean_r = log("clean F", "F", 16, 40), log("clean R", "R", 10, 14)
+    mixed, zero = log("mixed", "FR", 8, 16), log("L = 0", "F", 0, 30)
+    own_id = {"key_id": key_id(SECRET)}
+    foreign = log("foreign", "F", 16, 25, OTHER_SECRET)
+    unmarked = {"marked": False, "reason": "context used before"}
+    again = [record | {"meta": {"copy": 1}, "session": "another"} for record in clean_f[::4]]
+    conflicts = [moved(clean_f[2]), moved(clean_f[11]), clean_f[12] | {"scheme": "R"}]
+    set_aside = [moved(clean_f[0]) | unmarked, clean_f[1] | {"enforced": False}]
+    bodies = [
+        ("clean F", 16, clean_f),
+        ("clean R", 10, clean_r),
+        ("mixed F and R", 8, mixed),
+        ("40% dropped, shuffled: F", 16, shuffled(clean_f)[: len(clean_f) * 6 // 10]),
+        ("40% dropped, shuffled: mixed", 8, shuffled(mixed)[: math.ceil(len(mixed) * 0.6)]),
+        ("duplicates count once", 16, shuffled(clean_f[:14] + clean_f[:14] + again[:4])),
+        ("duplicates, enough without them", 16, clean_f + again),
+        ("conflicting copies erase their steps", 16, shuffled(clean_f + conflicts)),
+        ("records of another key are set aside", 16, shuffled(clean_f + foreign)),
+        ("records of another payload_len are set aside", 16, shuffled(clean_f + zero + mixed)),
+        ("unmarked and unenforced records are set aside", 16, clean_f + set_aside),
+        ("two lengths as common: the larger", 16, shuffled(clean_f[:30] + zero)),
+        ("impossible steps are erasures", 16, [moved(record, readable=False) for record in clean_f]),
+        ("one altered step contradicts the others", 16, [moved(clean_f[0]), *clean_f[1:]]),
+        ("too few steps: not found", 16, clean_f[:6]),
+        ("too few steps: found, weak", 16, clean_f[:14]),
+        ("too few steps: R", 10, clean_r[:5]),
+        ("wrong key: all set aside", 16, foreign),
+        ("wrong key under our key id", 16, [record | own_id for record in foreign]),
+        ("L = 0", 0, zero),
+        ("L = 0, too few steps", 0, zero[:5]),
+        ("L = 0, wrong key under our key id", 0, [r | own_id for r in log("zero", "F", 0, 30, OTHER_SECRET)]),
+        ("empty", 16, []),
+    ]
+    logs = []
+    for name, length, records in bodies:
+        inputs = named("name secret payload_len lines", name, SECRET.hex(), length, list(map(line_of, records)))
+        logs.append(inputs | verify(records, SECRET, length))
+    return {"logs": logs}
+
+
+FILES: dict[str, Callable[[], Case]] = {
+    "context.json": context_vectors,
+    "keys.json": keys_vectors,
+    "distribution.json": distribution_vectors,
+    "scheme_f.json": f_vectors,
+    "scheme_r.json": r_vectors,
+    "record.json": record_vectors,
+    "log.json": log_vectors,
+}
+
+
+def main() -> None:
+    VECTORS.mkdir(exist_ok=True)
+    for name, vectors in FILES.items():
+        text = json.dumps({"version": 1, **vectors()}, ensure_ascii=False, indent=1)
+        (VECTORS / name).write_bytes(text.encode() + b"\n")
+
+
+if __name__ == "__main__":
+    main()
