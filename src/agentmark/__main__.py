@@ -1,0 +1,7 @@
+"""`python -m agentmark`."""
+
+import sys
+
+from agentmark.cli import main
+
+sys.exit(main())

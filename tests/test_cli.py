@@ -1,0 +1,196 @@
+"""The commands as a user types them."""
+
+import gzip
+import io
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from support import TICKET_WEIGHTS, marked_log
+
+from agentmark import LogReader, LogWriter, SharedKey, StepRecord
+from agentmark.cli import main
+
+KEY = SharedKey(bytes(range(100, 132)))
+
+Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    """Run a command in a fresh folder: exit status, output, errors."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("AGENTMARK_KEY", raising=False)
+
+    def call(*arguments: str, stdin: str = "") -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "stdin", io.StringIO(stdin))
+        status = main(list(arguments))
+        captured = capsys.readouterr()
+        return status, captured.out, captured.err
+
+    return call
+
+
+def write_log(path: str, steps: int = 60, **settings: object) -> None:
+    with LogWriter(path) as log:
+        for record in marked_log(KEY, steps=steps, **settings):  # type: ignore[arg-type]
+            log.write(record)
+
+
+def test_from_key_to_verdict(run: Run) -> None:
+    assert run("keygen", "key.json")[0] == 0
+    assert run("identity", "registry.jsonl", "--issue", "tenant-0042")[0] == 0
+    status, out, _ = run("identity", "registry.jsonl", "--issue", "tenant-0043")
+    assert "tenant-0042" in out
+    assert "tenant-0043" in out
+    weights = (json.dumps(TICKET_WEIGHTS) + "\n") * 80
+    identity = ["--registry", "registry.jsonl", "--payload", "tenant-0042"]
+    status, out, _ = run("embed", "--key", "key.json", *identity, "--log", "run.jsonl", "--scheme", "R", stdin=weights)
+    assert status == 0
+    assert len(out.splitlines()) == 80
+    assert set(json.loads(out.splitlines()[0])) == {"choice"}
+    status, out, _ = run("verify", "run.jsonl", "--key", "key.json", "--registry", "registry.jsonl", "--control")
+    assert status == 0
+    assert out.startswith("Attributed to 'tenant-0042'")
+    assert "with a random key: Not attributed" in out
+    status, out, _ = run("inspect", "run.jsonl", "--steps", "2")
+    assert "80 records, 80 marked, 1 sessions" in out
+    assert "mean candidates 5.0" in out
+    status, out, _ = run("verify", "run.jsonl", "--key", "key.json", "--json")
+    assert json.loads(out)["accepted"] is True
+
+
+def test_embed_prints_records_without_a_log(run: Run) -> None:
+    run("keygen", "key.json")
+    lines = [
+        '{"weights": {"a": 1, "b": 1}, "context": {"observation": "door", "seen": [1, {"x": true}]}}',
+        '{"weights": 0.5, "b": 0.5}',
+    ]
+    status, out, _ = run(
+        "embed", "--key", "key.json", "--payload", "0x2a", "--payload-len", "8", stdin="\n".join(lines)
+    )
+    assert status == 0
+    records = [StepRecord.from_dict(json.loads(line)["record"]) for line in out.splitlines()]
+    assert [record.step_index for record in records] == [0, 1]
+    assert records[1].distribution is not None
+    assert set(records[1].distribution.behaviors) == {"weights", "b"}
+
+
+def test_keys_derive_on_the_command_line(run: Run) -> None:
+    run("keygen", "master.json")
+    status, out, _ = run("keygen", "acme.json", "--from", "master.json", "--tenant", "acme")
+    assert status == 0
+    assert SharedKey.load("acme.json") == SharedKey.load("master.json").derive("acme")
+    assert SharedKey.load("acme.json").id in out
+    secret = json.loads(Path("acme.json").read_text())["secret"]
+    assert secret not in out
+
+
+def test_the_key_may_come_from_the_environment(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_log("log.jsonl")
+    monkeypatch.setenv("AGENTMARK_KEY", bytes(range(100, 132)).hex())
+    assert run("verify", "log.jsonl")[0] == 0
+
+
+def test_not_attributed_is_exit_one(run: Run) -> None:
+    write_log("log.jsonl", steps=5)
+    KEY.save("key.json")
+    status, out, err = run("verify", "log.jsonl", "--key", "key.json")
+    assert status == 1
+    assert "more steps are needed" in out
+    assert err == ""
+    run("keygen", "other.json")
+    status, out, _ = run("verify", "log.jsonl", "--key", "other.json")
+    assert status == 1
+    assert "5 other key" in out
+
+
+def test_logs_are_pooled_and_may_be_packed(run: Run) -> None:
+    KEY.save("key.json")
+    write_log("a.jsonl", steps=20, seed=1)
+    write_log("b.jsonl", steps=20, seed=2)
+    Path("b.jsonl.gz").write_bytes(gzip.compress(Path("b.jsonl").read_bytes()))
+    assert run("verify", "a.jsonl", "--key", "key.json")[0] == 1
+    assert run("verify", "a.jsonl", "b.jsonl.gz", "--key", "key.json")[0] == 0
+
+
+def test_a_broken_line_is_exit_two_or_passed_over_by_name(run: Run) -> None:
+    KEY.save("key.json")
+    write_log("log.jsonl")
+    lines = Path("log.jsonl").read_text().splitlines()
+    lines.insert(3, lines[3].replace('"agentmark":1', '"agentmark":7'))
+    Path("log.jsonl").write_text("\n".join(lines) + "\n" + lines[0][:50])
+    status, _, err = run("verify", "log.jsonl", "--key", "key.json")
+    assert status == 2
+    assert "record log.jsonl:4: agentmark: found 7, this build reads version 1" in err
+    status, _, err = run("verify", "log.jsonl", "--key", "key.json", "--skip-bad")
+    assert status == 0
+    assert "passed over: record log.jsonl:4" in err
+    assert "log.jsonl:62: cut short by a crash" in err
+    status, out, _ = run("inspect", "log.jsonl", "--skip-bad")
+    assert "line 62 was cut short" in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "stdin", "message"),
+    [
+        ("verify none.jsonl --key key.json", "", "none.jsonl: No such file"),
+        ("verify log.jsonl --key none.json", "", "none.json: cannot be read"),
+        ("verify log.jsonl", "", "$AGENTMARK_KEY: is not set"),
+        ("verify log.jsonl --key key.json --threshold 2", "", "threshold: 2.0"),
+        ("verify log.jsonl --key key.json --registry none.jsonl", "", "none.jsonl: No such file"),
+        ("keygen key.json", "", "exists already"),
+        ("keygen new.json --tenant acme", "", "--from"),
+        ("identity none.jsonl", "", "none.jsonl: No such file"),
+        ("embed --key key.json --payload 300 --payload-len 8", "", "300 does not fit 8 bits"),
+        ("embed --key key.json --payload tenant-0042 --payload-len 8", "", "needs 88 bits"),
+        ("embed --key key.json --payload 1 --payload-len 8", '{"a": 0}', "line 1: distribution: weights: all are zero"),
+        (
+            "embed --key key.json --payload 1 --payload-len 8",
+            '{"a": 1, "a": 1}',
+            "line 1: distribution: behaviors",
+        ),
+        ("embed --key key.json --payload 1 --payload-len 8", "[1]", "line 1: is not a JSON object"),
+        ("embed --key key.json --payload 1 --payload-len 8", "nonsense", "line 1: is not valid JSON"),
+    ],
+)
+def test_bad_input_is_exit_two_with_a_message_to_act_on(run: Run, arguments: str, stdin: str, message: str) -> None:
+    KEY.save("key.json")
+    write_log("log.jsonl", steps=3)
+    status, _, err = run(*arguments.split(), stdin=stdin)
+    assert status == 2
+    assert message in err
+    assert "Traceback" not in err
+
+
+def test_embed_goes_on_with_a_session(run: Run) -> None:
+    KEY.save("key.json")
+    command = "embed --key key.json --payload 1 --payload-len 8 --log log.jsonl --session s --first-step"
+    run(*command.split(), "0", stdin='{"a": 1, "b": 1}\n' * 3)
+    run(*command.split(), "3", stdin='{"a": 1, "b": 1}\n' * 2)
+    assert [record.step_index for record in LogReader("log.jsonl")] == [0, 1, 2, 3, 4]
+
+
+def test_a_closed_pipe_is_not_an_error(tmp_path: Path) -> None:
+    write_log(str(tmp_path / "log.jsonl"), steps=2000)
+    command = f"{sys.executable} -m agentmark inspect {tmp_path}/log.jsonl --steps 2000 | head -n 1"
+    done = subprocess.run(command, shell=True, capture_output=True, text=True, check=False)
+    assert done.stderr == ""
+    assert "2000 records" in done.stdout
+
+
+def test_the_demo_tells_its_story(run: Run) -> None:
+    status, out, err = run("demo", "--out", "demo")
+    assert status == 0
+    assert out.count("Attributed to 'acme-eu'") == 2
+    assert "AgentMark-F: 1000 deliveries" in err
+    page = Path("demo/demo.html").read_text(encoding="utf-8")
+    assert "http://" not in page
+    assert "https://" not in page
+    assert page.count("<svg") == 2
+    command = next(line.split() for line in out.splitlines() if line.strip().startswith("agentmark verify"))
+    assert run(*command[1:])[0] == 0
+    assert run("demo", "--out", "demo")[0] == 0, "it can be run again in the same folder"
