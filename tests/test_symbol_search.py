@@ -8,11 +8,11 @@ from support import dirichlet
 from agentmark.core import scheme_f, scheme_r
 from agentmark.core.distribution import BehaviorDistribution
 from agentmark.core.linear import LinearSystem
-from agentmark.core.scheme_r import SymbolConstraint
 from agentmark.core.symbol_search import search_payloads
+from agentmark.core.symbols import SymbolSet
 
 
-def steps(rng: random.Random, count: int, payload: int, payload_len: int) -> list[SymbolConstraint]:
+def steps(rng: random.Random, count: int, payload: int, payload_len: int) -> list[SymbolSet]:
     constraints = []
     for _ in range(count):
         distribution = BehaviorDistribution.quantise(dirichlet(rng, rng.randint(1, 8), 0.8))

@@ -187,10 +187,10 @@ def test_invalid_record(case: dict[str, Any]) -> None:
 def test_log(case: dict[str, Any]) -> None:
     key = SharedKey(bytes.fromhex(case["secret"]))
     records = [StepRecord.from_json(line) for line in case["lines"]]
-    verdict = Verifier(key, payload_len=case["payload_len"]).verify(records)
+    verdict = Verifier(key, payload_len=case["payload_len"], noise=0.0).verify(records)
     assert verdict.accepted == case["accepted"]
     assert verdict.candidate == (None if case["payload"] is None else int(case["payload"] or "0", 16))
-    assert round(1000 * verdict.evidence_bits) == case["evidence_millibits"]
+    assert round(1000 * verdict.potential_bits) == case["evidence_millibits"]
     assert verdict.rank == case["rank"]
 
 

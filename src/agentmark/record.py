@@ -10,7 +10,7 @@ from typing import Any, Self
 
 from agentmark.core.canonical import MAX_SAFE_INTEGER, canonical_bytes, is_unicode
 from agentmark.core.context import context_digest
-from agentmark.core.distribution import BehaviorDistribution
+from agentmark.core.distribution import TOTAL_WEIGHT, BehaviorDistribution
 from agentmark.core.errors import ContextError, DistributionError, PayloadError, RecordError, RecordVersionError
 from agentmark.core.payload import check_payload_len
 from agentmark.core.prf import DIGEST_SIZE
@@ -30,7 +30,7 @@ _REQUIRED = (
     "choice",
     "marked",
 )
-_OPTIONAL = ("reason", "enforced", "raw_context", "meta")
+_OPTIONAL = ("partial", "reason", "enforced", "raw_context", "meta")
 _FIELDS = frozenset((*_REQUIRED, *_OPTIONAL))
 
 
@@ -48,6 +48,8 @@ class StepRecord:
     behavior: str
     marked: bool
     reason: str | None = None
+    # What is left of a list that was not logged whole: exact integer weights of some behaviors, perhaps of none.
+    partial_weights: Mapping[str, int] | None = None
     # None: nobody has checked. False: the agent did something else; the step then counts as erased.
     enforced: bool | None = None
     raw_context: Mapping[str, Any] | None = None
@@ -57,6 +59,10 @@ class StepRecord:
     def where(self) -> str:
         """How messages name this record."""
         return f"session {self.session[:8]} step {self.step_index}"
+
+    def with_partial_weights(self, weights: Mapping[str, int]) -> Self:
+        """The same record with only a part of its list: the top few, the chosen one, or none."""
+        return replace(self, distribution=None, partial_weights=dict(weights))
 
     def with_enforced(self, enforced: bool) -> Self:
         """The same record, saying whether the agent obeyed."""
@@ -77,11 +83,12 @@ class StepRecord:
             "session": self.session,
             "step": self.step_index,
             "context": self.context.hex(),
-            "weights": None if self.distribution is None else self.distribution.as_weights(),
+            "weights": self._logged_weights(),
             "choice": self.behavior,
             "marked": self.marked,
         }
         optional = {
+            "partial": True if self.partial_weights is not None else None,
             "reason": self.reason,
             "enforced": self.enforced,
             "raw_context": self.raw_context,
@@ -89,6 +96,11 @@ class StepRecord:
         }
         content.update({name: value for name, value in optional.items() if value is not None})
         return content
+
+    def _logged_weights(self) -> dict[str, int] | None:
+        if self.distribution is not None:
+            return self.distribution.as_weights()
+        return dict(self.partial_weights) if self.partial_weights else None
 
     def to_json(self) -> str:
         """One line of JSON, without its newline."""
@@ -110,12 +122,13 @@ class StepRecord:
         """Validate a parsed record. Nothing is repaired: the first fault is raised, with its field."""
         content = _checked_fields(content, where)
         marked = _boolean(content, "marked", where)
-        distribution = _distribution(content, where)
+        partial = content.get("partial") is not None and _boolean(content, "partial", where)
+        distribution = None if partial else _distribution(content, where)
         behavior = _text(content, "choice", where)
         if distribution is not None and behavior not in distribution.behaviors:
             raise RecordError(where, "choice", f"{behavior!r} is not among the behaviors of weights")
-        if marked and distribution is None:
-            raise RecordError(where, "weights", "a marked step needs them")
+        if marked and distribution is None and not partial:
+            raise RecordError(where, "weights", "a marked step needs them, all or (with partial: true) in part")
         reason = _text(content, "reason", where) if content.get("reason") is not None else None
         if not marked and reason is None:
             raise RecordError(where, "reason", "an unmarked step must say why")
@@ -130,6 +143,7 @@ class StepRecord:
             behavior=behavior,
             marked=marked,
             reason=reason,
+            partial_weights=_partial_weights(content, where) if partial else None,
             enforced=_boolean(content, "enforced", where) if content.get("enforced") is not None else None,
             raw_context=_object(content, "raw_context", where),
             meta=_object(content, "meta", where),
@@ -224,6 +238,20 @@ def _distribution(content: dict[str, Any], where: str) -> BehaviorDistribution |
     except DistributionError as error:
         field = error.field if error.field.startswith("weights") else "weights"
         raise RecordError(where, field, error.fault) from None
+
+
+def _partial_weights(content: dict[str, Any], where: str) -> dict[str, int]:
+    weights = content["weights"] if content["weights"] is not None else {}
+    if not isinstance(weights, dict):
+        raise RecordError(where, "weights", "is neither an object of integers nor null")
+    missing = TOTAL_WEIGHT - sum([weight for weight in weights.values() if type(weight) is int])
+    try:
+        # The rest of the mass stands for the behaviors that were not logged; it may be nothing.
+        BehaviorDistribution.from_weights({**weights, "\0rest": missing} if weights else {"\0rest": TOTAL_WEIGHT})
+    except DistributionError as error:
+        field = error.field if error.field.startswith("weights") and "rest" not in error.field else "weights"
+        raise RecordError(where, field, error.fault) from None
+    return weights
 
 
 def _object(content: dict[str, Any], name: str, where: str) -> dict[str, Any] | None:

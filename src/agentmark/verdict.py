@@ -7,28 +7,41 @@ from typing import Any
 
 from agentmark.core.payload import payload_to_text
 from agentmark.core.theory import equations_until_full_rank, false_positive_rate
+from agentmark.intake import USED
 from agentmark.record import StepRecord
 
 DEFAULT_THRESHOLD = 1e-6
 
-# What became of a record. Only USED ones are evidence.
-USED = "used"
-IMPOSSIBLE = "impossible under this key"
-DUPLICATE = "duplicate"
-CONFLICTING = "conflicting copies"
-UNMARKED = "unmarked"
-NOT_ENFORCED = "not enforced"
-OTHER_KEY = "other key"
-OTHER_LENGTH = "other payload length"
+# How a payload was found. It makes no difference to the evidence.
+CLAIM = "claim"
+ELIMINATION = "Gaussian elimination"
+SYMBOL_SEARCH = "search over symbols"
+REGISTRY = "registry"
+WALSH_HADAMARD = "Walsh-Hadamard transform"
+INFORMATION_SETS = "information sets"
 
 
 @dataclass(frozen=True, slots=True)
 class StepFinding:
-    """One record and what became of it; `evidence_bits` is -log2 q_t for a used step."""
+    """One record and what became of it.
+
+    Of a used step: whether it agrees with the candidate, and its evidence for it (against it, if negative). Without a
+    candidate: what the step could say.
+    """
 
     record: StepRecord
     outcome: str
     evidence_bits: float = 0.0
+    agrees: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RunnerUp:
+    """The next best payload, to show how far behind it is."""
+
+    payload: int
+    identity: str | None
+    evidence_bits: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,35 +50,42 @@ class Verdict:
 
     payload_len: int
     threshold: float
-    schemes: tuple[str, ...]
-    # None: the log does not settle it (rank too low, or the search over R's symbols is beyond its limit).
+    # Whether one payload explains every used step. None: the log does not settle it.
     consistent: bool | None
-    # A payload that agrees with every used step and is the only one. It counts once `accepted` is true.
+    # The payload that explains the steps best. It counts once `accepted` is true.
     candidate: int | None
-    # F: c_t for each step. R: -log2 of the share of symbols that lead to the logged behavior.
+    route: str | None
+    # For the candidate: log2 of its e-value, and the price of the identities that were tried.
     evidence_bits: float
+    bits_paid: float
+    # Whether the log is ours at all, whoever's: valid only against logs made without the key.
+    ownership_bits: float | None
+    likely_noise: float
+    # What the used steps would say if every one agreed.
+    potential_bits: float
     rank: int
     search_work: int = 0
     search_over_limit: bool = False
     identity: str | None = None
     revoked_at: str | None = None
+    runner_up: RunnerUp | None = None
     context_mismatches: int = 0
     findings: tuple[StepFinding, ...] = field(default=(), repr=False)
 
     @property
-    def equation_count(self) -> float:
-        """R = sum of c_t: how many equations the used steps are worth. A whole number for F."""
-        return self.evidence_bits
+    def schemes(self) -> tuple[str, ...]:
+        """Schemes of the used steps."""
+        return tuple(sorted({finding.record.scheme for finding in self.findings if finding.outcome == USED}))
 
     @property
     def surplus(self) -> float:
-        """Evidence beyond what it takes to name a payload."""
-        return self.evidence_bits - self.rank
+        """Evidence beyond what naming a payload costs."""
+        return self.evidence_bits - self.bits_paid
 
     @property
     def false_positive_rate(self) -> float:
-        """Bound on the chance that a log made without this key agrees this well. Exact for F."""
-        return false_positive_rate(self.surplus) if self.consistent else 1.0
+        """Bound on the chance that a log made without this key, or with another identity, is named so."""
+        return false_positive_rate(self.surplus) if self.candidate is not None else 1.0
 
     @property
     def accepted(self) -> bool:
@@ -87,6 +107,16 @@ class Verdict:
         return Counter(finding.outcome for finding in self.findings)
 
     @property
+    def agreeing(self) -> int:
+        """Used steps that agree with the candidate."""
+        return sum(finding.agrees is True for finding in self.findings)
+
+    @property
+    def contradicting(self) -> int:
+        """Used steps that do not."""
+        return sum(finding.agrees is False for finding in self.findings)
+
+    @property
     def record_count(self) -> int:
         return len(self.findings)
 
@@ -95,18 +125,22 @@ class Verdict:
         """Further evidence expected to be needed for acceptance; None if more of the same would not help."""
         if self.accepted:
             return 0.0
-        missing = self.payload_len - log2(self.threshold) - self.evidence_bits
-        if self.consistent is False or (self.search_over_limit and missing <= 0):
+        seen = self.potential_bits if self.consistent is not False else max(self.evidence_bits, 0.0)
+        missing = self.bits_paid - log2(self.threshold) - seen
+        if self.search_over_limit and missing <= 0:
             return None
-        return max(missing, equations_until_full_rank(self.rank, self.payload_len), 0.0)
+        if self.bits_paid < self.payload_len:
+            return max(missing, 1.0)
+        return max(missing, equations_until_full_rank(self.rank, self.payload_len), 1.0)
 
     @property
     def steps_needed(self) -> int | None:
         """`bits_needed` at the rate of the steps seen so far."""
         bits = self.bits_needed
-        if bits is None or self.evidence_bits == 0:
+        rate = self.potential_bits if self.consistent is not False else self.evidence_bits
+        if bits is None or rate <= 0:
             return 0 if bits == 0.0 else None
-        return ceil(bits * self.counts[USED] / self.evidence_bits)
+        return ceil(bits * self.counts[USED] / rate)
 
     @property
     def sentence(self) -> str:
@@ -118,7 +152,7 @@ class Verdict:
     def _named(self) -> str:
         if self.payload_len == 0:
             return "the holder of this key (the mark carries no identity)"
-        digits = f"{self.payload:#0{2 + -(-self.payload_len // 4)}x}"
+        digits = f"{self.candidate:#0{2 + -(-self.payload_len // 4)}x}"
         if self.identity is not None:
             revoked = f", revoked {self.revoked_at}" if self.revoked_at else ""
             return f"{self.identity!r} (payload {digits}{revoked})"
@@ -127,26 +161,36 @@ class Verdict:
         return f"payload {digits}"
 
     def _bound(self) -> str:
+        contradicting = f"; {self.contradicting} of its steps are not from this identity" if self.contradicting else ""
         return (
-            f"a log made without this key agrees this well with probability at most 2^-{self.surplus:.1f} = "
-            f"{self.false_positive_rate:.1e} (threshold {self.threshold:.0e})"
+            "a log made without this key, or for another identity, agrees this well with probability at most "
+            f"2^-{self.surplus:.1f} = {self.false_positive_rate:.1e} (threshold {self.threshold:.0e}){contradicting}"
         )
 
     def _why_not(self) -> str:
         used = self.counts[USED]
         if used == 0:
             return f"none of the {self.record_count} records can be used" + self._set_aside()
+        more = "" if self.steps_needed is None else f"; about {self.steps_needed} more steps are needed"
+        takes = self.bits_paid - log2(self.threshold)
+        if self.route == CLAIM:
+            return (
+                f"the {used} usable steps carry {self.evidence_bits:.1f} bits of evidence for this claim, "
+                f"and a bound of {self.threshold:.0e} takes {takes:.0f}"
+            )
         if self.consistent is False:
-            return f"the {used} usable steps contradict each other, as steps made under another key or identity do"
+            return (
+                f"the {used} usable steps contradict each other, as steps made under another key or identity do, "
+                "and no identity explains enough of them"
+            )
         if self.search_over_limit and self.bits_needed is None:
             return (
                 f"reading {self.payload_len} bits from these {used} steps of scheme R would take "
                 f"{self.search_work:.1e} guesses, more than search_limit; use a longer log, or raise the limit"
             )
-        more = "" if self.steps_needed is None else f"; about {self.steps_needed} more steps are needed"
         return (
-            f"{used} usable steps carry {self.evidence_bits:.1f} bits of evidence, and {self.payload_len} payload bits "
-            f"at a bound of {self.threshold:.0e} take {self.payload_len - log2(self.threshold):.0f}{more}"
+            f"{used} usable steps carry {self.potential_bits:.1f} bits of evidence, and naming an identity "
+            f"at a bound of {self.threshold:.0e} takes {takes:.0f}{more}"
         )
 
     def _set_aside(self) -> str:
@@ -156,6 +200,7 @@ class Verdict:
     def as_dict(self) -> dict[str, Any]:
         """The verdict as plain JSON data (docs/verdict.md)."""
         width = -(-self.payload_len // 4)
+        second = self.runner_up
         return {
             "accepted": self.accepted,
             "sentence": self.sentence,
@@ -166,11 +211,25 @@ class Verdict:
             "text": self.text,
             "false_positive_rate": self.false_positive_rate,
             "threshold": self.threshold,
+            "route": self.route,
             "consistent": self.consistent,
             "schemes": list(self.schemes),
-            "evidence_bits": self.evidence_bits,
+            "evidence_bits": _finite(self.evidence_bits),
+            "bits_paid": self.bits_paid,
+            "surplus": _finite(self.surplus),
+            "ownership_bits": None if self.ownership_bits is None else _finite(self.ownership_bits),
+            "likely_noise": self.likely_noise,
+            "potential_bits": self.potential_bits,
             "rank": self.rank,
-            "surplus": self.surplus,
+            "agreeing": self.agreeing,
+            "contradicting": self.contradicting,
+            "runner_up": None
+            if second is None
+            else {
+                "payload": f"{second.payload:0{width}x}",
+                "identity": second.identity,
+                "evidence_bits": _finite(second.evidence_bits),
+            },
             "bits_needed": self.bits_needed,
             "steps_needed": self.steps_needed,
             "search_work": self.search_work,
@@ -178,3 +237,8 @@ class Verdict:
             "outcomes": dict(self.counts),
             "context_mismatches": self.context_mismatches,
         }
+
+
+def _finite(bits: float) -> float | None:
+    """JSON has no infinity: evidence that a single step has ruled out is null."""
+    return None if bits == float("-inf") else bits

@@ -1,33 +1,39 @@
 """The verifying side: from whatever is left of a log to a verdict (spec, section 9)."""
 
-from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
-from math import fsum
+from dataclasses import dataclass
+from math import fsum, log2
+from random import Random
 
-from agentmark.core import scheme_f, scheme_r
 from agentmark.core.errors import SettingError
+from agentmark.core.evidence import NOISE_RATES, Evidence
 from agentmark.core.linear import LinearSystem
 from agentmark.core.payload import check_payload_len
 from agentmark.core.rlnc import Equation
-from agentmark.core.scheme_r import SymbolConstraint
 from agentmark.core.symbol_search import DEFAULT_SEARCH_LIMIT, search_payloads
+from agentmark.core.symbols import Reading, SymbolSet
+from agentmark.decode.information_set import likely_payloads
+from agentmark.decode.registry_scan import best_identities
+from agentmark.decode.walsh import likeliest_payloads, transform_limit
+from agentmark.intake import IMPOSSIBLE, USED, Intake, Step, take_in
 from agentmark.keys import SharedKey
 from agentmark.record import StepRecord
 from agentmark.registry import Registry
 from agentmark.verdict import (
-    CONFLICTING,
+    CLAIM,
     DEFAULT_THRESHOLD,
-    DUPLICATE,
-    IMPOSSIBLE,
-    NOT_ENFORCED,
-    OTHER_KEY,
-    OTHER_LENGTH,
-    UNMARKED,
-    USED,
+    ELIMINATION,
+    INFORMATION_SETS,
+    REGISTRY,
+    SYMBOL_SEARCH,
+    WALSH_HADAMARD,
+    RunnerUp,
     StepFinding,
     Verdict,
 )
+
+# The rates at which candidates are looked for; each is then judged under the whole mixture.
+SEARCH_NOISE = (0.1, 0.5, 0.8)
 
 
 class Verifier:
@@ -40,13 +46,15 @@ class Verifier:
         payload_len: int | None = None,
         threshold: float = DEFAULT_THRESHOLD,
         registry: Registry | None = None,
+        noise: float | None = None,
         any_key_id: bool = False,
         search_limit: int = DEFAULT_SEARCH_LIMIT,
     ) -> None:
         """Several keys serve logs that cross a key rotation: each record is read with the key it names.
 
-        `payload_len` is by default the one that most records state. `any_key_id` reads every record with the one key
-        given, for logs whose key ids were altered or lost.
+        `payload_len` is by default the one that most records state. `noise` is the share of foreign or altered steps
+        to expect; by default a mixture of rates is tried, and 0 tolerates none. `any_key_id` reads every record with
+        the one key given, for logs whose key ids were altered or lost.
         """
         keys = [key] if isinstance(key, SharedKey) else list(key)
         if not keys:
@@ -55,6 +63,8 @@ class Verifier:
             raise SettingError("any_key_id", "reads all records with one key; pass exactly one")
         if not 0 < threshold < 1:
             raise SettingError("threshold", f"{threshold} is not between 0 and 1")
+        if noise is not None and not 0 <= noise < 1:
+            raise SettingError("noise", f"{noise} is not in [0, 1)")
         if payload_len is None and registry is not None:
             payload_len = registry.payload_len
         if registry is not None and payload_len != registry.payload_len:
@@ -63,167 +73,222 @@ class Verifier:
         self._any_key = keys[0] if any_key_id else None
         self.payload_len = None if payload_len is None else check_payload_len(payload_len)
         self.threshold = threshold
+        self.noise_rates = NOISE_RATES if noise is None else (noise,)
         self._registry = registry
         self._search_limit = search_limit
 
-    def verify(self, records: Iterable[StepRecord]) -> Verdict:
-        """Judge a log. "No watermark here" is a verdict; only broken input raises."""
-        return self._judge(records, self._keys, self._any_key)
+    def verify(self, records: Iterable[StepRecord], *, claim: int | None = None) -> Verdict:
+        """Judge a log: what identity does it carry, or (with `claim`) does it carry this one?
 
-    def control(self, records: Iterable[StepRecord]) -> Verdict:
+        "No watermark here" is a verdict; only broken input raises.
+        """
+        return self._judge(self._take_in(records, self._keys, self._any_key), claim)
+
+    def control(self, records: Iterable[StepRecord], *, claim: int | None = None) -> Verdict:
         """The same log read with fresh random keys: what a stranger's key finds in it."""
         keys = {key_id: SharedKey.generate() for key_id in self._keys}
-        return self._judge(records, keys, SharedKey.generate() if self._any_key else None)
+        any_key = SharedKey.generate() if self._any_key else None
+        return self._judge(self._take_in(records, keys, any_key), claim)
 
-    def _judge(
+    def take_in(self, records: Iterable[StepRecord]) -> Intake:
+        """Sort a log without judging it."""
+        return self._take_in(records, self._keys, self._any_key)
+
+    def _take_in(
         self, records: Iterable[StepRecord], keys: Mapping[str, SharedKey], any_key: SharedKey | None
-    ) -> Verdict:
-        log = list(records)
+    ) -> Intake:
+        return take_in(records, keys, any_key=any_key, payload_len=self.payload_len)
 
-        # (1) Set aside records of other keys: their randomness is not ours to recompute.
-        key_of = [any_key or keys.get(record.key_id) for record in log]
-        outcomes: list[str | None] = [OTHER_KEY if key is None else None for key in key_of]
+    def _judge(self, intake: Intake, claim: int | None) -> Verdict:
+        # (6) Look for payloads that may explain the steps. How one was found does not matter to its evidence.
+        if claim is not None:
+            if not 0 <= claim < 1 << intake.payload_len:
+                raise SettingError("claim", f"{claim} does not fit {intake.payload_len} bits")
+            search = _Search((_Candidate(claim, CLAIM),), None)
+        else:
+            search = self._search(intake)
 
-        # (2) Fix the payload length, and set aside records of another.
-        payload_len = self.payload_len
-        if payload_len is None:
-            payload_len = _stated_payload_len(log, outcomes)
-        for i, record in enumerate(log):
-            if outcomes[i] is None and record.payload_len != payload_len:
-                outcomes[i] = OTHER_LENGTH
-
-        # (3) Steps without the mark, or that the agent did not obey, are erasures.
-        _set_aside_erasures(log, outcomes)
-
-        # (4) A context counts once (L4). Copies that disagree cannot both be genuine: none of them counts.
-        _set_aside_copies(log, outcomes)
-
-        # (5) Recompute the draws of every step that is left, and read what it says of the payload.
-        reading = _Reading(payload_len)
-        findings = []
-        for record, key, outcome in zip(log, key_of, outcomes, strict=True):
-            if outcome is not None or key is None:
-                findings.append(StepFinding(record, outcome or OTHER_KEY))
-                continue
-            bits = reading.add(record, key)
-            findings.append(StepFinding(record, IMPOSSIBLE) if bits is None else StepFinding(record, USED, bits))
-
-        # (6) Solve for the payload; (7) the verdict states the bound, and accepts below the threshold.
-        consistent, candidate, work, over_limit = reading.solve(self._search_limit)
-        holder = self._registry.holder(candidate) if self._registry is not None and candidate is not None else None
+        # (7) Judge the best as a claim, with every identity that was tried paid for.
+        judged = [self._weigh(candidate, intake, claim) for candidate in search.candidates]
+        judged.sort(key=lambda verdict: -verdict.surplus)
+        best = judged[0] if judged else None
+        second = judged[1] if len(judged) > 1 else None
+        holder = None
+        if best is not None and self._registry is not None:
+            holder = self._registry.holder(best.payload)
         return Verdict(
-            payload_len=payload_len,
+            payload_len=intake.payload_len,
             threshold=self.threshold,
-            schemes=tuple(sorted({f.record.scheme for f in findings if f.outcome == USED})),
-            consistent=consistent,
-            candidate=candidate,
-            evidence_bits=reading.evidence_bits,
-            rank=reading.rank,
-            search_work=work,
-            search_over_limit=over_limit,
+            consistent=search.consistent,
+            candidate=None if best is None else best.payload,
+            route=None if best is None else best.route,
+            evidence_bits=0.0 if best is None else best.evidence.bits,
+            bits_paid=self._bits_paid(None, intake.payload_len) if best is None else best.bits_paid,
+            ownership_bits=None if best is None else best.ownership.bits,
+            likely_noise=0.0 if best is None else best.evidence.likely_noise,
+            potential_bits=_potential_bits(intake.readings),
+            rank=_rank(intake),
+            search_work=search.work,
+            search_over_limit=search.over_limit,
             identity=holder.name if holder else None,
             revoked_at=holder.revoked_at if holder else None,
-            context_mismatches=sum(record.context_matches() is False for record in log),
-            findings=tuple(findings),
+            runner_up=None if second is None else self._runner_up(second),
+            context_mismatches=sum(step.record.context_matches() is False for step in intake.steps),
+            findings=tuple([_finding(step, best) for step in intake.steps]),
         )
 
+    def _search(self, intake: Intake) -> "_Search":
+        """Candidates by every route that applies: clean solution, registry, noisy decoding."""
+        readings, payload_len = intake.readings, intake.payload_len
+        search = _clean_search(readings, payload_len, self._search_limit)
+        candidates = list(search.candidates)
+        rates = [rate for rate in SEARCH_NOISE if len(self.noise_rates) > 1] or [r for r in self.noise_rates if r > 0]
+        if self._registry is not None and len(self._registry):
+            candidates += _registry_candidates(self._registry, readings, rates or [1e-9])
+        noisy = rates and readings and (search.consistent is not True or not candidates)
+        if noisy and _could_suffice(readings, payload_len, self.threshold):
+            candidates += self._noisy_candidates(readings, payload_len, rates)
+        unique = {candidate.payload: candidate for candidate in reversed(candidates)}
+        return _Search(tuple(unique.values()), search.consistent, search.work, search.over_limit)
 
-@dataclass(slots=True)
-class _Reading:
-    """What the steps say of the payload: linear equations from F, sets of symbols from R."""
+    def _noisy_candidates(
+        self, readings: list[Reading], payload_len: int, rates: Iterable[float]
+    ) -> list["_Candidate"]:
+        if payload_len <= transform_limit():
+            return [
+                _Candidate(payload, WALSH_HADAMARD)
+                for rate in rates
+                for payload in likeliest_payloads(readings, payload_len, noise=rate)
+            ]
+        hard = [reading for reading in readings if isinstance(reading, SymbolSet)]
+        # The trials are random, their outcome is judged; a fixed seed makes the verdict repeatable.
+        rng = Random(0)
+        best: list[tuple[float, int]] = []
+        needed = payload_len - log2(self.threshold)
+        for payload in likely_payloads(hard, payload_len, rng=rng, work_limit=self._search_limit):
+            bits = self._evidence(readings, payload).bits
+            best = sorted([*best, (bits, payload)], reverse=True)[:2]
+            if bits >= needed + 10:
+                break
+        return [_Candidate(payload, INFORMATION_SETS) for _, payload in best]
 
-    payload_len: int
-    system: LinearSystem = field(init=False)
-    rows: LinearSystem = field(init=False)
-    constraints: list[SymbolConstraint] = field(default_factory=list)
+    def _evidence(self, readings: Iterable[Reading], payload: int) -> Evidence:
+        evidence = Evidence(self.noise_rates)
+        for reading in readings:
+            evidence.update(reading.e_value(payload))
+        return evidence
 
-    def __post_init__(self) -> None:
-        self.system = LinearSystem(self.payload_len)
-        # All coefficient rows of both schemes, for their rank: the number of payload bits that the log speaks of.
-        self.rows = LinearSystem(self.payload_len)
+    def _weigh(self, candidate: "_Candidate", intake: Intake, claim: int | None) -> "_Judged":
+        paid = 0.0 if claim is not None else self._bits_paid(candidate.payload, intake.payload_len)
+        ownership = Evidence(self.noise_rates)
+        for step in sorted(intake.steps, key=lambda step: step.record.context):
+            distribution = step.record.distribution
+            if distribution is None or step.outcome not in (USED, IMPOSSIBLE):
+                continue
+            # Over keys the payload leads to the logged behavior with probability P_t(b_t): the full surprisal counts.
+            agrees = step.reading is not None and step.reading.e_value(candidate.payload) > 0
+            ownership.update(1 / float(distribution.probability(step.record.behavior)) if agrees else 0.0)
+        evidence = self._evidence(intake.readings, candidate.payload)
+        return _Judged(candidate.payload, candidate.route, evidence, ownership, paid)
 
-    def add(self, record: StepRecord, key: SharedKey) -> float | None:
-        """Evidence in bits, or None when this key cannot have made the step."""
-        if record.distribution is None:
-            return None
-        step_key = key.step_key(record.context, self.payload_len)
-        if record.scheme == "F":
-            equations = scheme_f.decode(record.distribution, step_key, record.behavior, payload_len=self.payload_len)
-            if equations is None:
-                return None
-            for equation in equations:
-                self.system.update(equation)
-                self.rows.update(Equation(equation.coefficients, 0))
-            return float(len(equations))
-        constraint = scheme_r.decode(record.distribution, step_key, record.behavior, payload_len=self.payload_len)
-        if constraint is None:
-            return None
-        self.constraints.append(constraint)
-        for row in constraint.rows:
-            self.rows.update(Equation(row, 0))
-        return constraint.evidence_bits
+    def _bits_paid(self, payload: int | None, payload_len: int) -> float:
+        """-log2 of the identity's share of the tries: half for the registry's names, half for all payloads."""
+        if self._registry is None or not len(self._registry):
+            return float(payload_len)
+        share = 2.0 ** -(payload_len + 1)
+        if payload is None or self._registry.holder(payload) is not None:
+            share += 1 / (2 * len(self._registry))
+        return -log2(share)
+
+    def _runner_up(self, judged: "_Judged") -> RunnerUp:
+        holder = self._registry.holder(judged.payload) if self._registry is not None else None
+        return RunnerUp(judged.payload, holder.name if holder else None, judged.evidence.bits)
+
+
+@dataclass(frozen=True, slots=True)
+class _Candidate:
+    payload: int
+    route: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Search:
+    candidates: tuple[_Candidate, ...]
+    consistent: bool | None
+    work: int = 0
+    over_limit: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Judged:
+    payload: int
+    route: str
+    evidence: Evidence
+    ownership: Evidence
+    bits_paid: float
 
     @property
-    def evidence_bits(self) -> float:
-        # An exact sum, so that the order of the records cannot show in its last bits.
-        return self.system.equation_count + fsum([constraint.evidence_bits for constraint in self.constraints])
-
-    @property
-    def rank(self) -> int:
-        return self.rows.rank
-
-    def solve(self, search_limit: int) -> tuple[bool | None, int | None, int, bool]:
-        """Whether the steps agree, the one payload they agree on, and what the search over R's symbols took."""
-        if not self.system.consistent:
-            return False, None, 0, False
-        if not self.constraints:
-            return True, self.system.solution(), 0, False
-        result = search_payloads(self.system, self.constraints, limit=search_limit)
-        if result.undetermined or result.over_limit:
-            return None, None, result.work, result.over_limit
-        return bool(result.payloads), result.unique, result.work, False
+    def surplus(self) -> float:
+        return self.evidence.bits - self.bits_paid
 
 
-def _stated_payload_len(log: list[StepRecord], outcomes: list[str | None]) -> int:
-    """The length that most of our records state; the longer one if two are as common."""
-    stated = Counter(record.payload_len for record, outcome in zip(log, outcomes, strict=True) if outcome is None)
-    return max(stated, key=lambda length: (stated[length], length), default=0)
-
-
-def _set_aside_erasures(log: list[StepRecord], outcomes: list[str | None]) -> None:
-    # A later copy of a record may say that the agent did not obey: it speaks for all copies of that step.
-    disobeyed = {
-        record.context
-        for record, outcome in zip(log, outcomes, strict=True)
-        if outcome is None and record.enforced is False
-    }
-    for i, record in enumerate(log):
-        if outcomes[i] is not None:
+def _clean_search(readings: list[Reading], payload_len: int, limit: int) -> _Search:
+    """The one payload that explains every step, if there is one: elimination for F, a search over R's symbols."""
+    system = LinearSystem(payload_len)
+    sets = []
+    for reading in readings:
+        if not isinstance(reading, SymbolSet):
+            return _Search((), None)
+        if reading.symbol_count > 1:
+            sets.append(reading)
             continue
-        if not record.marked:
-            outcomes[i] = UNMARKED
-        elif record.context in disobeyed:
-            outcomes[i] = NOT_ENFORCED
+        for equation in reading.equations(reading.members()[0]):
+            system.update(equation)
+    if not system.consistent:
+        return _Search((), False)
+    if not sets:
+        payload = system.solution()
+        return _Search(() if payload is None else (_Candidate(payload, ELIMINATION),), True)
+    result = search_payloads(system, sets, limit=limit)
+    if result.undetermined or result.over_limit:
+        return _Search((), None, result.work, result.over_limit)
+    unique = () if result.unique is None else (_Candidate(result.unique, SYMBOL_SEARCH),)
+    return _Search(unique, bool(result.payloads), result.work)
 
 
-def _set_aside_copies(log: list[StepRecord], outcomes: list[str | None]) -> None:
-    first: dict[bytes, int] = {}
-    conflicting = set()
-    for i, record in enumerate(log):
-        if outcomes[i] is not None:
-            continue
-        seen = first.setdefault(record.context, i)
-        if seen == i:
-            continue
-        original = log[seen]
-        if (record.scheme, record.behavior, record.distribution, record.key_id) != (
-            original.scheme,
-            original.behavior,
-            original.distribution,
-            original.key_id,
-        ):
-            conflicting.add(record.context)
-        outcomes[i] = DUPLICATE
-    for i, record in enumerate(log):
-        if outcomes[i] in (None, DUPLICATE) and record.context in conflicting:
-            outcomes[i] = CONFLICTING
+def _registry_candidates(registry: Registry, readings: list[Reading], rates: Iterable[float]) -> list[_Candidate]:
+    payloads = [identity.payload for identity in registry]
+    best: list[int] = []
+    for rate in rates:
+        best += best_identities(payloads, readings, payload_len=registry.payload_len, noise=rate)
+    return [_Candidate(payloads[i], REGISTRY) for i in best]
+
+
+def _could_suffice(readings: list[Reading], payload_len: int, threshold: float) -> bool:
+    """No decoding can name a payload from steps that say less than it takes."""
+    return _potential_bits(readings) >= payload_len - log2(threshold)
+
+
+def _potential_bits(readings: Iterable[Reading]) -> float:
+    """What the steps would say if every one agreed."""
+    return fsum([reading.evidence_bits for reading in readings])
+
+
+def _rank(intake: Intake) -> int:
+    rows = LinearSystem(intake.payload_len)
+    for reading in intake.readings:
+        if rows.rank == intake.payload_len:
+            break
+        for row in reading.rows:
+            rows.update(Equation(row, 0))
+    return rows.rank
+
+
+def _finding(step: Step, best: _Judged | None) -> StepFinding:
+    if step.reading is None:
+        return StepFinding(step.record, step.outcome)
+    if best is None:
+        return StepFinding(step.record, step.outcome, step.reading.evidence_bits)
+    e_value = step.reading.e_value(best.payload)
+    noise = max(best.evidence.likely_noise, 0.001)
+    return StepFinding(step.record, step.outcome, log2((1 - noise) * e_value + noise), agrees=e_value > 0)

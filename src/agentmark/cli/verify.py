@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from agentmark.cli.common import EXIT_ATTRIBUTED, EXIT_NOT_ATTRIBUTED, add_key_option, load_keys, new_command
+from agentmark.intake import USED
 from agentmark.log import LogReader
 from agentmark.registry import Registry
-from agentmark.verdict import DEFAULT_THRESHOLD, USED, Verdict
+from agentmark.verdict import DEFAULT_THRESHOLD, Verdict
 from agentmark.verify import Verifier
 
 
@@ -75,7 +76,7 @@ def _verdict_lines(verdict: Verdict, control: Verdict | None) -> list[str]:
         "",
         f"  records       {verdict.record_count}: {', '.join(outcomes)}",
         f"  scheme        {' and '.join(verdict.schemes) or '-'}, payload of {verdict.payload_len} bits",
-        f"  evidence      {verdict.evidence_bits:.1f} bits, rank {verdict.rank}, surplus {verdict.surplus:.1f}",
+        f"  evidence      {_evidence(verdict)}",
         f"  consistent    {_CONSISTENT[verdict.consistent]}",
         f"  bound         {verdict.false_positive_rate:.2g} (accepted at {verdict.threshold:g} or below)",
     ]
@@ -86,6 +87,16 @@ def _verdict_lines(verdict: Verdict, control: Verdict | None) -> list[str]:
     if control is not None:
         lines.append(f"  control       with a random key: {control.sentence}")
     return lines
+
+
+def _evidence(verdict: Verdict) -> str:
+    said = f"{verdict.potential_bits:.1f} bits if every step agrees, rank {verdict.rank} of {verdict.payload_len}"
+    if verdict.candidate is None:
+        return said
+    return (
+        f"{verdict.evidence_bits:.1f} bits for the best payload less {verdict.bits_paid:.1f} for naming it "
+        f"({verdict.route}; {said})"
+    )
 
 
 _CONSISTENT = {True: "yes: one payload explains every used step", False: "no", None: "not settled by this log"}

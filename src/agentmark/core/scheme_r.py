@@ -4,15 +4,15 @@ Every behavior b draws a clock -ln(u_b) / weight_b, with u_b keyed by the step k
 The first clock to ring wins, with probability weight_b / total whatever the symbol is (spec, section 7).
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
 from hashlib import blake2b
-from math import log, log2
+from math import exp, log
 from struct import Struct
 
-from agentmark.core.distribution import BehaviorDistribution
+from agentmark.core.distribution import TOTAL_WEIGHT, BehaviorDistribution
 from agentmark.core.prf import BLOCK_SIZE, R_CLOCK, R_PAD, R_ROWS
-from agentmark.core.rlnc import Equation, coefficient_rows, pad_bits, row_parities
+from agentmark.core.rlnc import coefficient_rows, pad_bits, row_parities
+from agentmark.core.symbols import SoftSymbols, SymbolSet
 
 SYMBOL_BITS = 8
 SYMBOL_COUNT = 1 << SYMBOL_BITS
@@ -23,33 +23,6 @@ LANES = BLOCK_SIZE // 8
 TIE_GAP = 2.0**-40
 
 _unpack_lanes = Struct(f">{LANES}Q").unpack
-
-
-@dataclass(frozen=True, slots=True)
-class SymbolConstraint:
-    """What one logged step says of the payload: A_t m xor Z_t is one of `symbols` (bit s set: s is possible)."""
-
-    rows: tuple[int, ...]
-    pad: int
-    symbols: int
-
-    @property
-    def symbol_count(self) -> int:
-        return self.symbols.bit_count()
-
-    @property
-    def evidence_bits(self) -> float:
-        """-log2 q_t, where q_t is the share of symbols that lead to the logged behavior."""
-        return SYMBOL_BITS - log2(self.symbol_count)
-
-    def allows(self, payload: int) -> bool:
-        return bool(self.symbols >> (row_parities(self.rows, payload) ^ self.pad) & 1)
-
-    def equations(self, symbol: int) -> list[Equation]:
-        """The eight equations that hold if this symbol was the one."""
-        unmasked = symbol ^ self.pad
-        last = SYMBOL_BITS - 1
-        return [Equation(row, unmasked >> (last - j) & 1) for j, row in enumerate(self.rows)]
 
 
 def coded_symbol(step_key: bytes, *, payload: int, payload_len: int) -> int:
@@ -93,15 +66,65 @@ def encode(distribution: BehaviorDistribution, step_key: bytes, *, payload: int,
     return None if winner is None else distribution.behaviors[winner]
 
 
-def decode(
-    distribution: BehaviorDistribution, step_key: bytes, behavior: str, *, payload_len: int
-) -> SymbolConstraint | None:
+def decode(distribution: BehaviorDistribution, step_key: bytes, behavior: str, *, payload_len: int) -> SymbolSet | None:
     """The symbols under which this behavior wins, or None when there are none."""
     symbols = winning_symbols(distribution, step_key, behavior)
     if symbols == 0:
         return None
     rows = coefficient_rows(step_key, R_ROWS, payload_len, SYMBOL_BITS)
-    return SymbolConstraint(tuple(rows), pad_bits(step_key, R_PAD, SYMBOL_BITS), symbols)
+    return SymbolSet(tuple(rows), pad_bits(step_key, R_PAD, SYMBOL_BITS), symbols)
+
+
+# What a step is worth when the probability of its choice was not logged: a spread over what it may have been. Choices
+# that were certain say nothing; the noise rates of the evidence stand for them.
+UNKNOWN_SHARES = (0.02, 0.05, 0.1, 0.2, 0.35, 0.55)
+
+
+def decode_partial(
+    partial_weights: Mapping[str, int], step_key: bytes, behavior: str, *, payload_len: int
+) -> SoftSymbols:
+    """Read a step of whose list only a part is left: some rivals, the chosen one's own weight, or neither.
+
+    Under a symbol, the behavior wins if its clock beats the rivals that are known (seen) and those that are not (who
+    all ring later than time x with probability exp(-rest * x)). Divided by its mean over all symbols, that is an
+    e-value.
+    """
+    rows = coefficient_rows(step_key, R_ROWS, payload_len, SYMBOL_BITS)
+    rivals = {name: weight / TOTAL_WEIGHT for name, weight in partial_weights.items() if weight and name != behavior}
+    own = partial_weights.get(behavior)
+    unseen = 1 - sum(rivals.values())
+    shares = [share for share in UNKNOWN_SHARES if share <= unseen] or [unseen]
+    if own is not None:
+        shares = [own / TOTAL_WEIGHT]
+    likelihoods = [0.0] * SYMBOL_COUNT
+    if min(shares) > 0:
+        logs = _log_uniforms(step_key, behavior)
+        first_rival = _first_rivals(step_key, rivals)
+        for share in shares:
+            rest = max(unseen - share, 0.0)
+            for symbol in range(SYMBOL_COUNT):
+                clock = -logs[symbol] / share
+                if clock < first_rival[symbol]:
+                    likelihoods[symbol] += exp(-rest * clock)
+    mean = sum(likelihoods) / SYMBOL_COUNT
+    values = tuple([likelihood / mean if mean else 0.0 for likelihood in likelihoods])
+    return SoftSymbols(tuple(rows), pad_bits(step_key, R_PAD, SYMBOL_BITS), values)
+
+
+def _log_uniforms(step_key: bytes, behavior: str) -> list[float]:
+    """ln(u_b) for every symbol."""
+    lanes_of = _lane_source(step_key)
+    name = behavior.encode()
+    blocks = range(SYMBOL_COUNT // LANES)
+    return [log(unit_uniform(lane)) for block in blocks for lane in lanes_of(block, name)]
+
+
+def _first_rivals(step_key: bytes, rivals: Mapping[str, float]) -> list[float]:
+    """The time at which the first known rival rings, for every symbol."""
+    first = [float("inf")] * SYMBOL_COUNT
+    for name, share in rivals.items():
+        first = [min(so_far, -ln / share) for so_far, ln in zip(first, _log_uniforms(step_key, name), strict=True)]
+    return first
 
 
 def winning_symbols(distribution: BehaviorDistribution, step_key: bytes, behavior: str) -> int:

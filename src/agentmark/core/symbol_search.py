@@ -11,7 +11,8 @@ from math import prod
 
 from agentmark.core.linear import LinearSystem
 from agentmark.core.rlnc import row_parities
-from agentmark.core.scheme_r import SYMBOL_BITS, SYMBOL_COUNT, SymbolConstraint
+from agentmark.core.scheme_r import SYMBOL_BITS, SYMBOL_COUNT
+from agentmark.core.symbols import SymbolSet
 
 DEFAULT_SEARCH_LIMIT = 1 << 24
 
@@ -40,71 +41,77 @@ class SearchResult:
 
 
 def search_payloads(
-    system: LinearSystem, constraints: Sequence[SymbolConstraint], *, limit: int = DEFAULT_SEARCH_LIMIT
+    system: LinearSystem, constraints: Sequence[SymbolSet], *, limit: int = DEFAULT_SEARCH_LIMIT
 ) -> SearchResult:
     """Every payload that satisfies the linear system and all constraints, if that takes at most `limit` guesses."""
     ordered = sorted(constraints, key=lambda constraint: constraint.symbol_count)
-    basis = _Basis(system.payload_len)
-    known = [equation.parity for equation in system.pivots() if basis.add(equation.coefficients)]
-    guessed = _steps_to_guess(basis, ordered)
-    if not basis.full:
+    plan = GuessPlan(system, ordered)
+    if not plan.determined:
         return SearchResult((), 0, undetermined=True)
-    work = prod([len(step.options) for step in guessed])
-    if work > limit:
-        return SearchResult((), work, over_limit=True)
-
-    # A step whose eight rows are all in the basis agrees by construction; every other one is a check.
-    settled = {id(step.constraint) for step in guessed if len(step.rows) == SYMBOL_BITS}
-    checks = [constraint for constraint in ordered if id(constraint) not in settled]
-    packed, rest = checks[:PACKED_CHECKS], checks[PACKED_CHECKS:]
-    vectors = [_pack(vector, packed) for vector in basis.dual_vectors()]
-    start = _combine(vectors[: len(known)], known)
-    for i, check in enumerate(packed):
-        start ^= check.pad << (SYMBOL_BITS * i)
-    levels = []
-    used = len(known)
-    for step in guessed:
-        own = vectors[used : used + len(step.rows)]
-        levels.append([_combine(own, option) for option in step.options])
-        used += len(own)
-
+    if plan.work > limit:
+        return SearchResult((), plan.work, over_limit=True)
+    checks = plan.unsettled(ordered)
     payloads: list[int] = []
-    for guess in _surviving_guesses(start, levels, packed):
-        payload = guess >> (SYMBOL_BITS * len(packed))
-        if all(check.allows(payload) for check in rest):
+    for payload in plan.payloads(checks[:PACKED_CHECKS]):
+        if all(check.allows(payload) for check in checks[PACKED_CHECKS:]):
             payloads.append(payload)
             if len(payloads) == 2:
                 break
-    return SearchResult(tuple(payloads), work)
+    return SearchResult(tuple(payloads), plan.work)
+
+
+class GuessPlan:
+    """Which steps to guess, in the order given, so that the payload is determined; and what that costs."""
+
+    def __init__(self, system: LinearSystem, ordered: Sequence[SymbolSet]) -> None:
+        basis = _Basis(system.payload_len)
+        self._known = [equation.parity for equation in system.pivots() if basis.add(equation.coefficients)]
+        self._guessed: list[_GuessedStep] = []
+        for constraint in ordered:
+            if basis.full:
+                break
+            rows = [j for j, row in enumerate(constraint.rows) if basis.add(row)]
+            if rows:
+                self._guessed.append(_GuessedStep(constraint, rows))
+        self._basis = basis
+        self.determined = basis.full
+        self.work = prod([len(step.options) for step in self._guessed])
+
+    def unsettled(self, constraints: Sequence[SymbolSet]) -> list[SymbolSet]:
+        """Those that a guess may contradict: all but the steps whose every row is in the basis."""
+        settled = {id(step.constraint) for step in self._guessed if len(step.rows) == len(step.constraint.rows)}
+        return [constraint for constraint in constraints if id(constraint) not in settled]
+
+    def payloads(self, checks: Sequence[SymbolSet]) -> Iterator[int]:
+        """The payload of every guess that agrees with the checks, which are few and have at most eight rows."""
+        vectors = [_pack(vector, checks) for vector in self._basis.dual_vectors()]
+        used = len(self._known)
+        start = _combine(vectors[:used], self._known)
+        for i, check in enumerate(checks):
+            start ^= check.pad << (SYMBOL_BITS * i)
+        levels = []
+        for step in self._guessed:
+            own = vectors[used : used + len(step.rows)]
+            levels.append([_combine(own, option) for option in step.options])
+            used += len(own)
+        for guess in _surviving_guesses(start, levels, checks):
+            yield guess >> (SYMBOL_BITS * len(checks))
 
 
 @dataclass(frozen=True, slots=True)
 class _GuessedStep:
     """A step of the basis: which of its rows are in it, and the parities that its symbols allow on those, each once."""
 
-    constraint: SymbolConstraint
+    constraint: SymbolSet
     rows: list[int]
 
     @property
     def options(self) -> list[tuple[int, ...]]:
         allowed = set()
-        for symbol in range(SYMBOL_COUNT):
-            if self.constraint.symbols >> symbol & 1:
-                equations = self.constraint.equations(symbol)
-                allowed.add(tuple([equations[j].parity for j in self.rows]))
+        for symbol in self.constraint.members():
+            equations = self.constraint.equations(symbol)
+            allowed.add(tuple([equations[j].parity for j in self.rows]))
         return sorted(allowed)
-
-
-def _steps_to_guess(basis: "_Basis", ordered: Sequence[SymbolConstraint]) -> list[_GuessedStep]:
-    """Fill the basis from the steps that leave the fewest symbols."""
-    guessed = []
-    for constraint in ordered:
-        if basis.full:
-            break
-        rows = [j for j, row in enumerate(constraint.rows) if basis.add(row)]
-        if rows:
-            guessed.append(_GuessedStep(constraint, rows))
-    return guessed
 
 
 class _Basis:
@@ -151,7 +158,7 @@ class _Basis:
         return duals
 
 
-def _pack(vector: int, checks: Sequence[SymbolConstraint]) -> int:
+def _pack(vector: int, checks: Sequence[SymbolSet]) -> int:
     """The payload vector, and below it the symbol that it implies at each check, the first check lowest."""
     packed = vector
     for check in reversed(checks):
@@ -168,15 +175,13 @@ def _combine(vectors: Sequence[int], parities: Sequence[int]) -> int:
     return total
 
 
-def _surviving_guesses(start: int, levels: list[list[int]], packed: Sequence[SymbolConstraint]) -> Iterator[int]:
+def _surviving_guesses(start: int, levels: list[list[int]], checks: Sequence[SymbolSet]) -> Iterator[int]:
     """Sums of one vector per level that pass the packed checks. Two half sums keep the inner loop to one XOR."""
-    possible = [[bool(check.symbols >> symbol & 1) for symbol in range(SYMBOL_COUNT)] for check in packed]
+    possible = [[bool(check.symbols >> symbol & 1) for symbol in range(SYMBOL_COUNT)] for check in checks]
     while len(possible) < PACKED_CHECKS:
         possible.append([True] * SYMBOL_COUNT)
     first, second, third = possible
-    half = len(levels) // 2
-    outer = _sums([start], levels[:half])
-    inner = _sums([0], levels[half:])
+    outer, inner = _half_sums(start, levels)
     for left in outer:
         for right in inner:
             guess = left ^ right
@@ -188,7 +193,12 @@ def _surviving_guesses(start: int, levels: list[list[int]], packed: Sequence[Sym
                 yield guess
 
 
-def _sums(starts: list[int], levels: list[list[int]]) -> list[int]:
-    for level in levels:
-        starts = [start ^ vector for start in starts for vector in level]
-    return starts
+def _half_sums(start: int, levels: list[list[int]]) -> tuple[list[int], list[int]]:
+    """All sums of one vector per level, as two lists of about the same length, so that neither fills the memory."""
+    outer, inner = [start], [0]
+    for level in sorted(levels, key=len, reverse=True):
+        if len(outer) <= len(inner):
+            outer = [total ^ vector for total in outer for vector in level]
+        else:
+            inner = [total ^ vector for total in inner for vector in level]
+    return outer, inner

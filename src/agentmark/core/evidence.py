@@ -1,0 +1,83 @@
+"""Evidence as e-values (law L8): additive in bits, mergeable, valid however often one looks.
+
+An e-value has mean at most 1 when the claim is false. So a product of them over steps that reaches 2^b happens with
+probability at most 2^-b, at any time (Ville). A step that is wrong with probability `noise` has the e-value
+(1 - noise) * e + noise; when the noise is not known, a mixture over a grid of rates is an e-value too.
+"""
+
+from collections.abc import Sequence
+from math import log2
+from struct import Struct
+from typing import Self
+
+# Half of the prior goes to no noise at all: a clean log pays one bit for the possibility that it is not.
+NOISE_RATES = (0.0, 0.01, 0.05, 0.15, 0.3, 0.5, 0.7, 0.85)
+NOISE_PRIOR = (0.5, *[0.5 / (len(NOISE_RATES) - 1)] * (len(NOISE_RATES) - 1))
+
+_MAGIC = b"AMEV\x01"
+_DOUBLE = Struct(">d")
+IMPOSSIBLE = float("-inf")
+
+
+class Evidence:
+    """log2 of the product of e-values, for each noise rate."""
+
+    __slots__ = ("_sums", "noise_rates", "prior", "steps")
+
+    def __init__(self, noise_rates: Sequence[float] = NOISE_RATES, prior: Sequence[float] | None = None) -> None:
+        self.noise_rates = tuple(noise_rates)
+        if prior is None:
+            prior = NOISE_PRIOR if self.noise_rates == NOISE_RATES else [1 / len(noise_rates)] * len(noise_rates)
+        self.prior = tuple(prior)
+        if len(self.prior) != len(self.noise_rates) or any(not 0 <= rate < 1 for rate in self.noise_rates):
+            raise ValueError("noise rates lie in [0, 1), each with its prior weight")
+        self.steps = 0
+        self._sums = [0.0] * len(self.noise_rates)
+
+    def update(self, e_value: float) -> None:
+        """Multiply one step's e-value in."""
+        self.steps += 1
+        for i, rate in enumerate(self.noise_rates):
+            mixed = (1 - rate) * e_value + rate
+            self._sums[i] += log2(mixed) if mixed > 0 else IMPOSSIBLE
+
+    @property
+    def bits(self) -> float:
+        """log2 of the mixture over noise rates: a bound of 2^-bits on a false claim."""
+        weighted = [total + log2(weight) for total, weight in zip(self._sums, self.prior, strict=True) if weight > 0]
+        top = max(weighted)
+        if top == IMPOSSIBLE:
+            return IMPOSSIBLE
+        return top + log2(sum([2.0 ** (term - top) for term in weighted]))
+
+    @property
+    def likely_noise(self) -> float:
+        """The rate of the grid that explains the steps best."""
+        return max(zip(self._sums, self.noise_rates, strict=True))[1]
+
+    def merge(self, other: "Evidence") -> None:
+        """Add what another part of the log has shown for the same claim."""
+        if (other.noise_rates, other.prior) != (self.noise_rates, self.prior):
+            raise ValueError("evidence under other noise rates cannot be merged")
+        self.steps += other.steps
+        self._sums = [mine + theirs for mine, theirs in zip(self._sums, other._sums, strict=True)]
+
+    def to_bytes(self) -> bytes:
+        """Magic, number of steps, number of rates; then rate, prior and sum of each as doubles. Big-endian."""
+        head = self.steps.to_bytes(8, "big") + len(self.noise_rates).to_bytes(2, "big")
+        numbers = [n for triple in zip(self.noise_rates, self.prior, self._sums, strict=True) for n in triple]
+        return _MAGIC + head + b"".join([_DOUBLE.pack(number) for number in numbers])
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Self:
+        start = len(_MAGIC) + 10
+        if len(data) < start or not data.startswith(_MAGIC):
+            raise ValueError("not evidence of version 1")
+        count = int.from_bytes(data[start - 2 : start], "big")
+        if count == 0 or len(data) != start + 24 * count:
+            raise ValueError("evidence is cut short or padded")
+        numbers = [_DOUBLE.unpack_from(data, start + 8 * i)[0] for i in range(3 * count)]
+        evidence = cls(numbers[::3], numbers[1::3])
+        evidence.steps = int.from_bytes(data[len(_MAGIC) : start - 2], "big")
+        evidence._sums = numbers[2::3]
+        return evidence

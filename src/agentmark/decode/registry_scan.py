@@ -1,0 +1,160 @@
+"""Every identity of a registry against every step, on packed integers.
+
+Bit i of a plane belongs to identity i, so one operation on Python's long integers serves all identities at once. Rows
+of the steps are summed with the method of four Russians: four payload bits at a time from a table of sixteen planes.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from heapq import nlargest
+from importlib.util import find_spec
+from math import log2
+from typing import Any
+
+from agentmark.core.rlnc import row_parities
+from agentmark.core.symbols import Reading, SymbolSet
+
+# Scores are kept in whole sixteenths of a bit; they only rank the identities, the best are then judged exactly.
+SCORE_SCALE = 16
+GROUP_BITS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class _Columns:
+    """The payloads of all identities, sliced by bit and prepared in groups."""
+
+    tables: tuple[tuple[int, ...], ...]
+    everyone: int
+
+    @classmethod
+    def of(cls, payloads: Sequence[int], payload_len: int) -> "_Columns":
+        planes = _bit_planes(payloads, payload_len)
+        tables = []
+        for start in range(0, payload_len, GROUP_BITS):
+            sums = [0]
+            for plane in planes[start : start + GROUP_BITS]:
+                sums += [total ^ plane for total in sums]
+            tables.append(tuple(sums))
+        return cls(tuple(tables), (1 << len(payloads)) - 1)
+
+    def parity_plane(self, row: int) -> int:
+        """parity(row & payload) of every identity."""
+        total = 0
+        for table in self.tables:
+            total ^= table[row & (1 << GROUP_BITS) - 1]
+            row >>= GROUP_BITS
+        return total
+
+
+def best_identities(
+    payloads: Sequence[int], readings: Sequence[Reading], *, payload_len: int, noise: float, count: int = 2
+) -> list[int]:
+    """Indices of the identities with the highest product of e-values at this noise rate, best first."""
+    hard = [reading for reading in readings if isinstance(reading, SymbolSet)]
+    if len(hard) < len(readings):
+        return _best_by_table(payloads, readings, payload_len, noise, count)
+    columns = _Columns.of(payloads, payload_len)
+    counters: list[int] = []
+    for reading in hard:
+        gain = log2((1 - noise) / reading.share + noise) - log2(noise)
+        _add(counters, round(SCORE_SCALE * gain), _agreeing(columns, reading))
+    return _largest(counters, columns.everyone, count)
+
+
+def _best_by_table(
+    payloads: Sequence[int], readings: Sequence[Reading], payload_len: int, noise: float, count: int
+) -> list[int]:
+    """For readings that weigh every symbol differently: a table lookup for each step and identity.
+
+    With NumPy a million identities take about ten milliseconds a step; without it, ten thousand do.
+    """
+    width = -(-payload_len // 8)
+    data = b"".join([payload.to_bytes(width, "big") for payload in payloads])
+    columns = [data[i::width] for i in range(width)]
+    scores: Any = None
+    for reading in readings:
+        values = [log2((1 - noise) * value + noise) for value in reading.e_values()]
+        tables = [_byte_table(reading, 8 * (width - 1 - i)) for i in range(width)]
+        if find_spec("numpy"):
+            import numpy
+
+            symbols = numpy.full(len(payloads), reading.pad, dtype=numpy.uint16)
+            for column, table in zip(columns, tables, strict=True):
+                symbols ^= numpy.array(table, dtype=numpy.uint16)[numpy.frombuffer(column, dtype=numpy.uint8)]
+            gained = numpy.array(values)[symbols]
+            scores = gained if scores is None else scores + gained
+        else:
+            plain = [reading.pad] * len(payloads)
+            for column, table in zip(columns, tables, strict=True):
+                plain = [symbol ^ table[byte] for symbol, byte in zip(plain, column, strict=True)]
+            scores = [s + values[symbol] for s, symbol in zip(scores or [0.0] * len(plain), plain, strict=True)]
+    return nlargest(count, range(len(payloads)), key=lambda i: scores[i])
+
+
+def _byte_table(reading: Reading, shift: int) -> list[int]:
+    """What each value of one payload byte adds to the symbol."""
+    return [row_parities(reading.rows, byte << shift) for byte in range(256)]
+
+
+def _bit_planes(payloads: Sequence[int], payload_len: int) -> list[int]:
+    """Plane j holds bit j of every payload, counted from the least significant."""
+    width = -(-payload_len // 8)
+    data = b"".join([payload.to_bytes(width, "big") for payload in payloads])
+    planes = []
+    for j in range(payload_len):
+        column = data[width - 1 - j // 8 :: width]
+        digits = column.translate(bytes([48 + (byte >> j % 8 & 1) for byte in range(256)]))
+        # The first payload is the lowest bit, hence the last digit.
+        planes.append(int(digits[::-1], 2) if digits else 0)
+    return planes
+
+
+def _agreeing(columns: _Columns, reading: SymbolSet) -> int:
+    """The identities whose symbol at this step is in the step's set."""
+    planes = []
+    width = len(reading.rows)
+    for j, row in enumerate(reading.rows):
+        plane = columns.parity_plane(row)
+        planes.append(plane ^ columns.everyone if reading.pad >> (width - 1 - j) & 1 else plane)
+
+    def members(symbols: int, depth: int) -> int:
+        """Split the set by its next bit, most significant first; halves that are empty, full or equal cost nothing."""
+        size = 1 << (width - depth)
+        if symbols == 0:
+            return 0
+        if symbols == (1 << size) - 1:
+            return columns.everyone
+        low, high = symbols & (1 << size // 2) - 1, symbols >> size // 2
+        if low == high:
+            return members(low, depth + 1)
+        without, with_bit = members(low, depth + 1), members(high, depth + 1)
+        return without ^ ((without ^ with_bit) & planes[depth])
+
+    return members(reading.symbols, 0)
+
+
+def _add(counters: list[int], amount: int, chosen: int) -> None:
+    """Add `amount` to the counter of every chosen identity; counters are sliced by bit, lowest first."""
+    carry = 0
+    place = 0
+    while amount >> place or carry:
+        if place == len(counters):
+            counters.append(0)
+        addend = chosen if amount >> place & 1 else 0
+        old = counters[place]
+        counters[place] = old ^ addend ^ carry
+        carry = (old & addend) | (carry & (old ^ addend))
+        place += 1
+
+
+def _largest(counters: list[int], everyone: int, count: int) -> list[int]:
+    found: list[int] = []
+    left = everyone
+    while left and len(found) < count:
+        top = left
+        for plane in reversed(counters):
+            top = (top & plane) or top
+        lowest = top & -top
+        found.append(lowest.bit_length() - 1)
+        left ^= lowest
+    return found
