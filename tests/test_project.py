@@ -16,7 +16,7 @@ SOURCE = ROOT / "src" / "agentmark"
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 PURE_MODULES = {
-    "collections", "dataclasses", "fractions", "hashlib", "json", "math", "operator", "struct", "typing",
+    "collections", "dataclasses", "functools", "hashlib", "json", "math", "operator", "struct", "typing",
 }  # fmt: skip
 
 

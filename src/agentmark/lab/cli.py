@@ -1,0 +1,96 @@
+"""`agentmark lab`: list the experiments, run them, and write their results up."""
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from agentmark.lab.catalogue import EXPERIMENTS, load
+from agentmark.lab.experiment import DEFAULT_SEED, ResultError, perform
+from agentmark.lab.report import load_results, render
+
+ALL = "all"
+
+
+def add_parser(subparsers: Any) -> None:
+    """Add `lab` to a command line."""
+    summary = "Experiments: what is claimed, measured on this machine."
+    add_commands(subparsers.add_parser("lab", help=summary, description=summary))
+
+
+def add_commands(parser: argparse.ArgumentParser) -> None:
+    parser.set_defaults(run=run)
+    commands = parser.add_subparsers(dest="lab_command", required=True, metavar="COMMAND")
+    commands.add_parser("list", help="the experiments and what they show")
+
+    runner = commands.add_parser("run", help="run one experiment, or all")
+    runner.add_argument("name", metavar="NAME", help=f"{', '.join(EXPERIMENTS)}, or {ALL}")
+    runner.add_argument("--quick", action="store_true", help="few trials: seconds instead of minutes")
+    runner.add_argument("--seed", type=int, default=DEFAULT_SEED, help="fixes keys, payloads and contexts (default: 1)")
+    runner.add_argument("--workers", type=_positive, default=os.cpu_count() or 1, help="processes (default: all cores)")
+    runner.add_argument("--out", type=Path, default=Path("results"), help="folder for NAME.json (default: results)")
+
+    table = commands.add_parser("table", help="write the results up as Markdown")
+    table.add_argument("--out", type=Path, default=Path("results"), help="folder of the results (default: results)")
+    table.add_argument("--docs", type=Path, default=Path("docs/results.md"), help="the page (default: docs/results.md)")
+
+
+def run(args: argparse.Namespace) -> int:
+    """0: done. 1: an experiment did not pass. 2: no such experiment, or nothing to read."""
+    if args.lab_command == "list":
+        return _list()
+    if args.lab_command == "table":
+        return _table(args.out, args.docs)
+    if args.name != ALL and args.name not in EXPERIMENTS:
+        print(f"no experiment {args.name!r}; there are {', '.join(EXPERIMENTS)}, or {ALL}", file=sys.stderr)
+        return 2
+    names = list(EXPERIMENTS) if args.name == ALL else [args.name]
+    return _run(names, quick=args.quick, seed=args.seed, workers=args.workers, out=args.out)
+
+
+def _list() -> int:
+    for name in EXPERIMENTS:
+        print(f"{name:16} {load(name).TITLE}")
+    return 0
+
+
+def _run(names: Sequence[str], *, quick: bool, seed: int, workers: int, out: Path) -> int:
+    failed = 0
+    for name in names:
+        progress = partial(_report_progress, name)
+        result = perform(load(name), quick=quick, seed=seed, workers=workers, progress=progress)
+        path = result.save(out)
+        print(f"{name}: {'passed' if result.passed else 'FAILED'} in {result.seconds:.0f} s, saved to {path}")
+        for claim in result.claims:
+            print(f"  {claim}")
+        failed += not result.passed
+    return 1 if failed else 0
+
+
+def _report_progress(name: str, message: str) -> None:
+    print(f"{name}: {message}", file=sys.stderr, flush=True)
+
+
+def _table(folder: Path, docs: Path) -> int:
+    try:
+        results = load_results(folder)
+    except ResultError as error:
+        print(error, file=sys.stderr)
+        return 2
+    if not results:
+        print(f"no results in {folder}; run `agentmark lab run all` first", file=sys.stderr)
+        return 2
+    docs.parent.mkdir(parents=True, exist_ok=True)
+    docs.write_text(render(results), encoding="utf-8")
+    print(f"{len(results)} results written to {docs}")
+    return 0
+
+
+def _positive(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{text} is not a positive number")
+    return number

@@ -1,0 +1,160 @@
+"""What an experiment hands over, and how it is kept: one JSON file for each, with all that repeats it."""
+
+import json
+import os
+import platform
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+import agentmark
+from agentmark.core.errors import AgentMarkError
+
+if TYPE_CHECKING:
+    from agentmark.lab.catalogue import Experiment
+
+DEFAULT_SEED = 1
+
+Progress = Callable[[str], None]
+Cell = str | int | float
+
+
+class ResultError(AgentMarkError, ValueError):
+    """A result file that cannot be read."""
+
+    def __init__(self, path: Path, fault: str) -> None:
+        super().__init__(f"result {path}: {fault}")
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Figures as a reader sees them; `note` says how they were obtained."""
+
+    title: str
+    columns: list[str]
+    rows: list[list[Cell]]
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """One hypothesis with its trials and its outcome. An aim is reported and may be missed: speed is the machine's."""
+
+    text: str
+    holds: bool
+    aim: bool = False
+
+    @property
+    def sentence(self) -> str:
+        if self.aim:
+            return ("Aim met: " if self.holds else "Aim not met: ") + self.text
+        return ("Holds: " if self.holds else "DOES NOT HOLD: ") + self.text
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """The content of an experiment, before it is known when and where it ran."""
+
+    claims: list[Claim]
+    tables: list[Table]
+    data: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def passed(self) -> bool:
+        return all(claim.holds for claim in self.claims if not claim.aim)
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """Where it ran."""
+
+    python: str
+    platform: str
+    cpu: str
+    cores: int
+
+    @classmethod
+    def here(cls) -> Self:
+        return cls(
+            python=f"{platform.python_implementation()} {platform.python_version()}",
+            platform=platform.platform(),
+            cpu=_cpu_model(),
+            cores=os.cpu_count() or 1,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """An experiment that was run: what it found, and what it takes to find it again."""
+
+    name: str
+    title: str
+    command: str
+    seed: int
+    quick: bool
+    machine: Machine
+    version: str
+    seconds: float
+    passed: bool
+    claims: list[str]
+    tables: list[Table]
+    data: dict[str, Any]
+
+    def save(self, folder: Path) -> Path:
+        """Write NAME.json; the folder is made if it is missing."""
+        folder.mkdir(parents=True, exist_ok=True)
+        path = folder / f"{self.name}.json"
+        path.write_text(json.dumps(asdict(self), ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+        return path
+
+    @classmethod
+    def load(cls, path: Path) -> Self:
+        try:
+            content = json.loads(path.read_text(encoding="utf-8"))
+            machine = Machine(**content.pop("machine"))
+            tables = [Table(**table) for table in content.pop("tables")]
+            return cls(machine=machine, tables=tables, **content)
+        except OSError as error:
+            raise ResultError(path, f"cannot be read: {error.strerror}") from None
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise ResultError(path, f"is not a result of the lab: {error}") from None
+
+
+def perform(experiment: "Experiment", *, quick: bool, seed: int, workers: int, progress: Progress) -> Result:
+    """Run one experiment and note the circumstances."""
+    start = time.perf_counter()
+    findings = experiment.run(quick=quick, seed=seed, workers=workers, progress=progress)
+    return Result(
+        name=experiment.NAME,
+        title=experiment.TITLE,
+        command=_command(experiment.NAME, quick=quick, seed=seed),
+        seed=seed,
+        quick=quick,
+        machine=Machine.here(),
+        version=agentmark.__version__,
+        seconds=round(time.perf_counter() - start, 1),
+        passed=findings.passed,
+        claims=[claim.sentence for claim in findings.claims],
+        tables=findings.tables,
+        data=findings.data,
+    )
+
+
+def _command(name: str, *, quick: bool, seed: int) -> str:
+    command = f"agentmark lab run {name}"
+    if quick:
+        command += " --quick"
+    if seed != DEFAULT_SEED:
+        command += f" --seed {seed}"
+    return command
+
+
+def _cpu_model() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        lines = []
+    models = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return models[0] if models else platform.processor() or platform.machine()
