@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from support import TICKET_WEIGHTS, marked_log
 
-from agentmark import LogReader, LogWriter, SharedKey, StepRecord
+from agentmark import LogReader, LogWriter, Registry, SharedKey, StepRecord
 from agentmark.cli import main
 
 KEY = SharedKey(bytes(range(100, 132)))
@@ -155,6 +155,7 @@ def test_a_broken_line_is_exit_two_or_passed_over_by_name(run: Run) -> None:
         ),
         ("embed --key key.json --payload 1 --payload-len 8", "[1]", "line 1: is not a JSON object"),
         ("embed --key key.json --payload 1 --payload-len 8", "nonsense", "line 1: is not valid JSON"),
+        ("embed --key key.json --payload 1 --payload-len 8 --session s", "", "--session: goes together"),
     ],
 )
 def test_bad_input_is_exit_two_with_a_message_to_act_on(run: Run, arguments: str, stdin: str, message: str) -> None:
@@ -164,6 +165,62 @@ def test_bad_input_is_exit_two_with_a_message_to_act_on(run: Run, arguments: str
     assert status == 2
     assert message in err
     assert "Traceback" not in err
+
+
+def test_an_unusable_list_can_be_answered_and_passed(run: Run) -> None:
+    KEY.save("key.json")
+    lines = '{"a": 1, "b": 1}\n{"a": 0}\n{"a": 1, "b": 2}\n'
+    status, out, _ = run(
+        "embed", "--key", "key.json", "--payload", "1", "--payload-len", "8", "--keep-going", stdin=lines
+    )
+    answers = [json.loads(line) for line in out.splitlines()]
+    assert status == 2
+    assert [answer["choice"] is None for answer in answers] == [False, True, False]
+    assert "line 2: distribution: weights: all are zero" in answers[1]["error"]
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ('{"weights": {"a": 1}, "context": "oops"}', "context is not an object"),
+        ('{"weights": {"a": 1}, "contxt": {}}', "'contxt' is not expected"),
+        ('{"weights": {"a": 1}, "weights": {"b": 1}}', "'weights' is not expected"),
+        ('{"weights": {"a": 1}, "context": {"x": 1, "x": 2}}', "'x' appears twice"),
+        ('{"weights": {"a": 1}, "meta": {"x": 0.5}}', "meta.x: float"),
+        ("[" * 100_000, "is not valid JSON"),
+    ],
+)
+def test_embed_ignores_nothing(run: Run, line: str, message: str) -> None:
+    KEY.save("key.json")
+    status, _, err = run("embed", "--key", "key.json", "--payload", "1", "--payload-len", "8", stdin=line)
+    assert status == 2
+    assert message in err
+
+
+def test_a_number_may_have_leading_zeros(run: Run) -> None:
+    KEY.save("key.json")
+    weights = (json.dumps(TICKET_WEIGHTS) + "\n") * 60
+    run("embed", "--key", "key.json", "--payload", "0042", "--payload-len", "16", "--log", "log.jsonl", stdin=weights)
+    _, out, _ = run("verify", "log.jsonl", "--key", "key.json", "--json")
+    assert json.loads(out)["payload"] == "002a"
+
+
+def test_a_fault_of_ours_is_not_a_verdict(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Python's own exit status for an exception is 1, which here means "not attributed"."""
+    from agentmark.cli import verify
+
+    KEY.save("key.json")
+    write_log("log.jsonl", steps=3)
+    monkeypatch.setattr(verify, "Verifier", lambda *_, **__: 1 / 0)
+    assert run("verify", "log.jsonl", "--key", "key.json")[0] == 70
+
+
+def test_parallel_issues_are_all_kept(tmp_path: Path) -> None:
+    path = tmp_path / "registry.jsonl"
+    command = [sys.executable, "-m", "agentmark", "identity", str(path), "--issue"]
+    running = [subprocess.Popen([*command, f"tenant-{i}"], stdout=subprocess.DEVNULL) for i in range(8)]
+    assert [process.wait() for process in running] == [0] * 8
+    assert len(Registry.load(path)) == 8
 
 
 def test_embed_goes_on_with_a_session(run: Run) -> None:

@@ -55,6 +55,13 @@ def test_any_exact_number_will_do() -> None:
     assert len({BehaviorDistribution.quantise(weights) for weights in same}) == 1
 
 
+def test_numpy_numbers_will_do() -> None:
+    import numpy
+
+    weights = {"a": numpy.int64(1), "b": numpy.float32(3.0)}
+    assert BehaviorDistribution.quantise(weights) == BehaviorDistribution.quantise({"a": 1, "b": 3})
+
+
 def test_float_addition_decides_nothing() -> None:
     """0.1 + 0.2 + ... differs between summation orders and Python versions; the exact sum does not."""
     weights = {f"b{i}": 0.1 for i in range(10)}
@@ -79,6 +86,9 @@ def test_float_addition_decides_nothing() -> None:
         ({7: 1.0}, "behaviors", "not text"),
         ({"\ud800": 1.0}, "behaviors", "surrogate"),
         ([("a", 0.5), ("a", 0.5)], "behaviors", "twice"),
+        ({f"b{i}": 1 for i in range(4097)}, "behaviors", "more than 4096"),
+        (None, "weights", "neither an object nor a list"),
+        ([("a",)], "weights", "neither an object nor a list"),
     ],
 )
 def test_unusable_weights_raise_and_name_the_field(weights: object, field: str, fault: str) -> None:

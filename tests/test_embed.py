@@ -16,6 +16,7 @@ from agentmark import (
     Identity,
     PayloadError,
     Registry,
+    RegistryError,
     SettingError,
     SharedKey,
     Verifier,
@@ -118,6 +119,9 @@ def test_names_come_from_the_registry() -> None:
     assert (verdict.payload, verdict.identity) == (0xBEEF, "tenant-0042")
     with pytest.raises(PayloadError, match="needs 88 bits"):
         Embedder(KEY, "tenant-0042", payload_len=32)
+    registry.revoke("tenant-0042")
+    with pytest.raises(RegistryError, match="was revoked"):
+        Embedder(KEY, "tenant-0042", registry=registry)
     with pytest.raises(PayloadError, match="differs from the registry"):
         Embedder(KEY, "tenant-0042", payload_len=32, registry=registry)
 
@@ -139,6 +143,12 @@ def test_arguments_that_cannot_be_meant_are_named() -> None:
         session.unmarked("c", reason="x", weights={"a": 1})
     with pytest.raises(ContextError, match=r"meta\.seconds: float"):
         session.choose(TICKET_WEIGHTS, meta={"seconds": 0.5})
+    for behavior in ("", None, "\ud800"):
+        with pytest.raises(DistributionError, match="is not text"):
+            session.unmarked(behavior, reason="x")  # type: ignore[arg-type]
+    with pytest.raises(SettingError, match="step_index"):
+        session.choose(TICKET_WEIGHTS, step_index=True)
+    assert session.choose(TICKET_WEIGHTS).record.step_index == 0, "what was refused has spent no step"
 
 
 def test_marked_and_unmarked_choices_cannot_be_told_apart_by_their_frequencies() -> None:

@@ -3,6 +3,7 @@
 import copy
 import json
 import logging
+import os
 import pickle
 from pathlib import Path
 
@@ -65,7 +66,7 @@ def test_weak_secrets_are_refused(secret: bytes, fault: str) -> None:
         ('{"agentmark_key": 1}', "not an AgentMark key file"),
         ('{"agentmark_key": 2, "secret": "00"}', "version 2"),
         ('{"agentmark_key": 1, "secret": "zz"}', "not hexadecimal"),
-        ('{"agentmark_key": 1, "secret": 5}', "has 0 bytes"),
+        ('{"agentmark_key": 1, "secret": 5}', "not hexadecimal"),
         ('{"agentmark_key": 1, "secret": "00ff"}', "has 2 bytes"),
     ],
 )
@@ -89,6 +90,23 @@ def test_a_file_that_names_another_key_is_refused(tmp_path: Path) -> None:
     path.write_text(json.dumps(content))
     with pytest.raises(KeyFileError, match="another key id"):
         SharedKey.load(path)
+
+
+def test_a_damaged_file_does_not_leak_through_the_error(tmp_path: Path) -> None:
+    path = tmp_path / "key.json"
+    SharedKey.generate().save(path)
+    secret = json.loads(path.read_text())["secret"]
+    path.write_text(path.read_text()[:-2])
+    with pytest.raises(KeyFileError) as caught:
+        SharedKey.load(path)
+    assert caught.value.__context__ is None
+    assert secret not in repr(caught.value)
+
+
+def test_a_pipe_is_refused_and_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(KeyFileError, match="not a regular file"):
+        SharedKey.load(tmp_path / "pipe")
 
 
 def test_missing_files_and_folders_are_refused(tmp_path: Path) -> None:
@@ -116,11 +134,12 @@ def test_the_secret_never_shows(tmp_path: Path, caplog: pytest.LogCaptureFixture
     key.save(path)
     secret = json.loads(path.read_text())["secret"]
     logging.getLogger().warning("%s %r", key, key)
-    shown = [repr(key), str(key), f"{key}", caplog.text, repr(vars) if hasattr(key, "__dict__") else ""]
+    assert not hasattr(key, "__dict__")
+    shown = [repr(key), str(key), f"{key}", caplog.text]
     for text in shown:
         assert secret not in text
         assert bytes.fromhex(secret).decode("latin-1") not in text
-    for copier in (pickle.dumps, copy.copy, copy.deepcopy):
+    for copier in (pickle.dumps, copy.copy, copy.deepcopy, SharedKey.__getstate__):
         with pytest.raises(TypeError, match="not pickled"):
             copier(key)
     with pytest.raises(AttributeError, match="immutable"):

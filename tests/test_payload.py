@@ -71,6 +71,14 @@ def test_registry_refuses_what_would_make_an_identity_ambiguous() -> None:
         registry.named("d")
 
 
+def test_a_name_may_hold_any_character_but_a_line_feed(tmp_path: object) -> None:
+    registry = Registry(16, [Identity("a\u2028b\u0085c", 1)])
+    registry.save(f"{tmp_path}/registry.jsonl")
+    assert list(Registry.load(f"{tmp_path}/registry.jsonl")) == list(registry)
+    with pytest.raises(RegistryError, match="one line of text"):
+        registry.add(Identity("a\nb", 2))
+
+
 def test_a_full_registry_says_so() -> None:
     registry = Registry(1)
     payloads = {registry.issue("a").payload, registry.issue("b").payload}

@@ -141,7 +141,7 @@ def test_every_possible_cut_of_the_last_line_is_read_up_to(tmp_path: Path) -> No
     head = good.to_json().encode() + b"\n"
     tail = last.to_json().encode()
     path = tmp_path / "log.jsonl"
-    for cut in range(13, len(tail)):
+    for cut in range(1, len(tail)):
         path.write_bytes(head + tail[:cut])
         reader = LogReader(path)
         assert list(reader) == [good], cut
@@ -177,6 +177,68 @@ os.kill(os.getpid(), 9)
     done = subprocess.run([sys.executable, "-c", script, str(path)], check=False)
     assert done.returncode == -9
     assert [record.step_index for record in LogReader(path)] == list(range(25))
+
+
+def test_a_full_disk_costs_one_record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A write that fails half way is closed by the next one that succeeds."""
+    path = tmp_path / "log.jsonl"
+    records = marked_log(KEY, steps=3)
+    real_write = os.write
+    log = LogWriter(path)
+    log.write(records[0])
+
+    def full_disk(descriptor: int, data: bytes) -> int:
+        if len(data) > 20:
+            return real_write(descriptor, data[:20])
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "write", lambda d, data: full_disk(d, data[:25]))
+    with pytest.raises(OSError, match="No space"):
+        log.write(records[1])
+    monkeypatch.undo()
+    log.write(records[2])
+    reader = LogReader(path)
+    assert list(reader) == [records[0], records[2]]
+    assert reader.torn_lines == [2]
+
+
+def test_a_packed_log_that_was_cut_is_read_up_to_the_cut(tmp_path: Path) -> None:
+    path = tmp_path / "log.jsonl.gz"
+    records = marked_log(KEY, steps=200)
+    packed = gzip.compress("".join(record.to_json() + "\n" for record in records).encode())
+    path.write_bytes(packed[: len(packed) // 2])
+    reader = LogReader(path)
+    read = list(reader)
+    assert 0 < len(read) < 200
+    assert read == records[: len(read)]
+    assert reader.torn_lines
+
+
+LINE = a_record().to_json()
+HOSTILE_LINES = {
+    "byte order mark": b"\xef\xbb\xbf" + LINE.encode(),
+    "utf-16": LINE.encode("utf-16"),
+    "long integer": LINE.replace('"choice"', '"meta":{"x":' + "9" * 5000 + '},"choice"').encode(),
+    "deep list": b"[" * 100_000,
+    "deep meta": LINE.replace('"choice"', '"meta":' + '{"x":' * 900 + "1" + "}" * 900 + ',"choice"').encode(),
+    "deep context": LINE.replace('"choice"', '"raw_context":' + '{"x":' * 496 + "1" + "}" * 496 + ',"choice"').encode(),
+    "long weights": LINE.replace('"weights":{', f'"weights":{{"x":{"9" * 4300},"y":{"9" * 4300},').encode(),
+    "repeated": b'{"agentmark":1,"weights":{' + b",".join(b'"b%d":1' % (i % 39_999) for i in range(40_000)) + b"}}",
+    "binary": b"\xff\xfe\x00",
+}
+
+
+@pytest.mark.parametrize("line", HOSTILE_LINES.values(), ids=HOSTILE_LINES.keys())
+def test_no_line_can_stop_the_reader(tmp_path: Path, line: bytes) -> None:
+    """What an adversary may append: each is one bad line with its number, and never any other exception."""
+    path = tmp_path / "log.jsonl"
+    good = a_record()
+    path.write_bytes(line + b"\n" + good.to_json().encode() + b"\n")
+    with pytest.raises(RecordError):
+        list(LogReader(path))
+    reader = LogReader(path, skip_bad=True)
+    assert list(reader) == [good]
+    assert len(reader.bad_lines) + len(reader.torn_lines) == 1
 
 
 def test_a_bad_line_raises_or_is_listed_with_its_number(tmp_path: Path) -> None:

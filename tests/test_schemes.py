@@ -170,5 +170,5 @@ def test_choices_at_different_steps_are_independent(scheme: str) -> None:
         pairs[previous, behavior] += 1
         previous = behavior
     cells = [(a, b) for a in TICKET.behaviors for b in TICKET.behaviors]
-    expected = [20_000 * float(TICKET.probability(a) * TICKET.probability(b)) for a, b in cells]
+    expected = [20_000 * TICKET.probability(a) * TICKET.probability(b) for a, b in cells]
     assert chisquare([pairs[cell] for cell in cells], expected).pvalue > 1e-6

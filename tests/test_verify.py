@@ -177,6 +177,62 @@ def test_records_of_another_length_are_set_aside_and_counted() -> None:
     assert verdict.payload == 0x5EED
 
 
+def test_two_lengths_as_common_read_as_the_longer() -> None:
+    log = marked_log(KEY, steps=40) + marked_log(KEY, payload=3, payload_len=8, steps=40)
+    assert Verifier(KEY).verify(log).payload_len == 16
+    assert Verifier(KEY).verify(log[::-1]).payload_len == 16
+
+
+def test_a_disobeyed_step_is_erased_even_if_an_unmarked_copy_says_so() -> None:
+    log = marked_log(KEY, steps=40)
+    unmarked = replace(log[0], marked=False, reason="the agent refused", enforced=False)
+    verdict = Verifier(KEY).verify([*log, unmarked])
+    assert verdict.counts["not enforced"] == 1
+
+
+def test_copies_under_two_key_ids_conflict() -> None:
+    log = marked_log(KEY, steps=40)
+    relabelled = replace(log[0], key_id="0" * 16)
+    verdict = Verifier(KEY, any_key_id=True).verify([*log, relabelled])
+    assert verdict.counts["conflicting copies"] == 2
+
+
+def test_nobody_is_named_before_the_bound_is_met() -> None:
+    """Few steps under another key, a registry that holds every payload: a candidate may appear, a name must not."""
+    registry = Registry(8, [Identity(f"tenant {i}", i) for i in range(256)])
+    for seed in range(100):
+        log = marked_log(OTHER, payload=seed, payload_len=8, steps=4, seed=seed)
+        for noise in (None, 0.0):
+            verdict = Verifier(KEY, registry=registry, any_key_id=True, noise=noise).verify(log)
+            assert not verdict.accepted
+            assert verdict.identity is None
+            assert verdict.payload is None
+            assert verdict.as_dict()["identity"] is None
+
+
+def test_the_printed_bound_is_never_smaller_than_the_bound() -> None:
+    import re
+
+    for steps in range(30, 80, 3):
+        verdict = Verifier(KEY).verify(marked_log(KEY, steps=steps))
+        if verdict.accepted:
+            printed = re.search(r"at most (\S+) ", verdict.sentence)
+            assert printed is not None
+            assert verdict.false_positive_rate <= float(printed[1]) <= 1.2 * verdict.false_positive_rate
+    log = marked_log(KEY, payload=1, payload_len=1, steps=900)
+    assert Verifier(KEY).verify(log).false_positive_rate == 1e-300
+
+
+def test_a_log_made_to_need_many_checks_is_given_up() -> None:
+    """4,000 near-certain steps agree with nearly every guess; the checks are paid from the same budget."""
+    session = Embedder(KEY, 7, payload_len=16, scheme="R").session("slow")
+    log = [session.choose({"usual": 0.99, "rare": 0.01}).record for _ in range(300)]
+    log = [record for record in log if record.behavior == "usual"]
+    verdict = Verifier(KEY, search_limit=1 << 12, noise=0.0).verify(log)
+    assert verdict.consistent is None
+    assert verdict.search_over_limit
+
+
 def test_a_search_beyond_its_limit_says_so() -> None:
     session = Embedder(KEY, 7, payload_len=64, scheme="R").session()
     log = [session.choose({"a": 1, "b": 1}).record for _ in range(120)]

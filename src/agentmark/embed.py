@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from agentmark.core import scheme_f, scheme_r
-from agentmark.core.canonical import canonical_bytes
+from agentmark.core.canonical import canonical_bytes, is_unicode
 from agentmark.core.context import context_digest, context_fields
 from agentmark.core.distribution import WEIGHT_BITS, BehaviorDistribution, Probabilities
-from agentmark.core.errors import DistributionError, PayloadError, SettingError
+from agentmark.core.errors import DistributionError, PayloadError, RegistryError, SettingError
 from agentmark.core.payload import PayloadLike, payload_to_int
 from agentmark.keys import SharedKey
 from agentmark.record import SCHEMES, StepRecord
@@ -52,7 +52,10 @@ class Embedder:
         if registry is not None and isinstance(payload, str):
             if payload_len not in (None, registry.payload_len):
                 raise PayloadError(f"payload_len {payload_len} differs from the registry's {registry.payload_len}")
-            payload, payload_len = registry.named(payload).payload, registry.payload_len
+            identity = registry.named(payload)
+            if identity.revoked_at is not None:
+                raise RegistryError(repr(payload), f"was revoked at {identity.revoked_at} and marks nothing any more")
+            payload, payload_len = identity.payload, registry.payload_len
         self._payload, self.payload_len = payload_to_int(payload, payload_len)
         self._key = key
         self.scheme = scheme
@@ -109,6 +112,7 @@ class Session:
         other means and log that with `unmarked`.
         """
         distribution = BehaviorDistribution.quantise(weights)
+        meta = _checked_meta(meta)
         claim = self._claim(step_index, context)
         behavior = self._embedder.choose_in_context(distribution, claim.digest) if claim.fresh else None
         reason = None
@@ -130,6 +134,9 @@ class Session:
         """Log a decision that was made without the mark, and why. The verifier counts it as erased."""
         if not reason:
             raise SettingError("reason", "an unmarked step must say why")
+        if not isinstance(behavior, str) or not behavior or not is_unicode(behavior):
+            raise DistributionError("choice", f"{behavior!r} is not text")
+        meta = _checked_meta(meta)
         distribution = None if weights is None else BehaviorDistribution.quantise(weights)
         if distribution is not None and behavior not in distribution.behaviors:
             raise DistributionError("choice", f"{behavior!r} is not among the behaviors")
@@ -140,8 +147,8 @@ class Session:
         with self._lock:
             if step_index is None:
                 step_index = self._next_step
-            elif step_index < 0:
-                raise SettingError("step_index", f"{step_index} is negative")
+            elif type(step_index) is not int or step_index < 0:
+                raise SettingError("step_index", f"{step_index!r} is not a step index")
             fields = context_fields(self.id, step_index, extra)
             digest = context_digest(fields)
             fresh = digest not in self._used
@@ -158,8 +165,6 @@ class Session:
         reason: str | None,
         meta: Mapping[str, Any] | None,
     ) -> Choice:
-        if meta is not None:
-            canonical_bytes(dict(meta), field="meta")
         embedder = self._embedder
         record = StepRecord(
             scheme=embedder.scheme,
@@ -176,6 +181,15 @@ class Session:
             meta=meta,
         )
         return Choice(behavior, record)
+
+
+def _checked_meta(meta: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    """Refuse what no record can hold, before a step is spent on it."""
+    if meta is None:
+        return None
+    checked = dict(meta)
+    canonical_bytes(checked, field="meta")
+    return checked
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ import secrets
 import stat
 from collections.abc import Mapping
 from pathlib import Path
+from string import hexdigits
 from typing import Any, NoReturn, Self
 
 from agentmark.core.errors import KeyFileError
@@ -16,7 +17,7 @@ KEY_FILE_VERSION = 1
 ENVIRONMENT_VARIABLE = "AGENTMARK_KEY"
 KEYRING_SERVICE = "agentmark"
 
-# 32 random bytes hold about 30 distinct values; fewer than this happens by chance less than once in 10^15 keys.
+# 32 random bytes hold about 30 distinct values; fewer than this happens by chance less than once in 10^12 keys.
 MIN_DISTINCT_BYTES = 18
 
 
@@ -116,6 +117,9 @@ class SharedKey:
     def __setattr__(self, name: str, value: object) -> NoReturn:
         raise AttributeError(f"SharedKey is immutable; cannot set {name}")
 
+    def __getstate__(self) -> NoReturn:
+        self.__reduce__()
+
     def __reduce__(self) -> NoReturn:
         raise TypeError(
             "SharedKey is not pickled, so that it never reaches a file or a queue; load it where it is needed"
@@ -135,7 +139,8 @@ def _refuse_weak(secret: bytes, source: str) -> None:
 
 def _secret_in_file(path: Path, source: str) -> bytes:
     try:
-        with path.open("rb") as file:
+        # Without waiting for a writer, should the path be a pipe.
+        with os.fdopen(os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)), "rb") as file:
             # The file that was opened is the one that is judged: no second look at the path.
             mode = os.fstat(file.fileno()).st_mode
             if not stat.S_ISREG(mode):
@@ -155,10 +160,7 @@ def _secret_in_file(path: Path, source: str) -> bytes:
 
 
 def _parse_key_file(data: bytes, source: str) -> dict[str, Any]:
-    try:
-        content = json.loads(data)
-    except ValueError:
-        raise KeyFileError(source, "is not an AgentMark key file (JSON with agentmark_key, id, secret)") from None
+    content = _json_or_none(data)
     if not isinstance(content, dict) or "secret" not in content:
         raise KeyFileError(source, "is not an AgentMark key file (JSON with agentmark_key, id, secret)")
     if content.get("agentmark_key") != KEY_FILE_VERSION:
@@ -167,8 +169,15 @@ def _parse_key_file(data: bytes, source: str) -> dict[str, Any]:
     return content
 
 
-def _from_hex(text: object, source: str) -> bytes:
+def _json_or_none(data: bytes) -> Any:
+    # The parser's own error holds the whole text; it must not travel along as the context of ours.
     try:
-        return bytes.fromhex(text) if isinstance(text, str) else b""
-    except ValueError:
-        raise KeyFileError(source, "is not hexadecimal") from None
+        return json.loads(data)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _from_hex(text: object, source: str) -> bytes:
+    if not isinstance(text, str) or not set(text) <= set(hexdigits) or len(text) % 2:
+        raise KeyFileError(source, "is not hexadecimal")
+    return bytes.fromhex(text)

@@ -4,13 +4,20 @@ import json
 import os
 import secrets
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Self
 
+from agentmark.core.canonical import is_unicode
 from agentmark.core.errors import PayloadError, RegistryError
 from agentmark.core.payload import check_payload_len
+
+try:
+    import fcntl
+except ImportError:  # Windows has no advisory locks of this kind; there a registry has one writer at a time.
+    fcntl = None  # type: ignore[assignment]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +44,8 @@ class Registry:
         """Enter an identity; refuse a name or payload that is taken, or a payload that is too long."""
         if not identity.name:
             raise RegistryError("(no name)", "every identity needs a name")
+        if not is_unicode(identity.name) or "\n" in identity.name:
+            raise RegistryError(repr(identity.name), "a name is one line of text")
         if identity.name in self._by_name:
             raise RegistryError(repr(identity.name), "this name is issued already")
         if not 0 <= identity.payload < 1 << self.payload_len:
@@ -83,8 +92,12 @@ class Registry:
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
         """Read a registry file: a head line with the payload length, then one identity a line."""
-        lines = [line for line in Path(path).read_text(encoding="utf-8").splitlines() if line.strip()]
-        if not lines:
+        try:
+            # Not splitlines: a name may hold a character that it takes for a line's end.
+            lines = Path(path).read_text(encoding="utf-8").split("\n")
+        except UnicodeDecodeError:
+            raise RegistryError(str(path), "is not UTF-8 text") from None
+        if not lines[0].strip():
             raise RegistryError(str(path), "is empty; a registry starts with a head line")
         head = _parse(lines[0], f"{path}:1")
         if head.get("agentmark_registry") != 1:
@@ -94,8 +107,19 @@ class Registry:
         except PayloadError as error:
             raise RegistryError(f"{path}:1", error.fault) from None
         for number, line in enumerate(lines[1:], start=2):
-            registry.add(_identity(_parse(line, f"{path}:{number}"), f"{path}:{number}"))
+            if line.strip():
+                registry.add(_identity(_parse(line, f"{path}:{number}"), f"{path}:{number}"))
         return registry
+
+    @staticmethod
+    @contextmanager
+    def locked(path: str | os.PathLike[str]) -> Iterator[None]:
+        """Hold a registry file while it is read, changed and saved, so that nobody else's change is lost."""
+        lock = Path(path).with_name(f"{Path(path).name}.lock")
+        with lock.open("w") as file:
+            if fcntl is not None:
+                fcntl.flock(file, fcntl.LOCK_EX)
+            yield
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the whole registry beside the old file, then put it in its place."""
@@ -110,9 +134,14 @@ class Registry:
             }
             lines.append(json.dumps(entry, ensure_ascii=False))
         target = Path(path)
-        draft = target.with_name(f".{target.name}.{os.getpid()}.tmp")
-        draft.write_text("\n".join(lines) + "\n", encoding="utf-8")
-        draft.replace(target)
+        import tempfile
+
+        descriptor, draft = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            file.write("\n".join(lines) + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+        Path(draft).replace(target)
 
 
 def _parse(line: str, where: str) -> dict[str, Any]:

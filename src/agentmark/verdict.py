@@ -2,13 +2,14 @@
 
 from collections import Counter
 from dataclasses import dataclass, field
-from math import ceil, log2
+from math import ceil, floor, log2, log10
 from typing import Any
 
 from agentmark.core.payload import payload_to_text
-from agentmark.core.theory import equations_until_full_rank, false_positive_rate
+from agentmark.core.theory import SMALLEST_RATE, equations_until_full_rank, false_positive_rate
 from agentmark.intake import USED
 from agentmark.record import StepRecord
+from agentmark.registry import Identity
 
 DEFAULT_THRESHOLD = 1e-6
 
@@ -45,6 +46,21 @@ class RunnerUp:
 
 
 @dataclass(frozen=True, slots=True)
+class Segment:
+    """A stretch of a spliced log, from position `first` to `last`: whose it is; None if not ours, or not proved."""
+
+    first: int
+    last: int
+    first_record: str
+    last_record: str
+    payload: int | None
+    identity: str | None
+    evidence_bits: float
+    bits_paid: float
+    false_positive_rate: float
+
+
+@dataclass(frozen=True, slots=True)
 class Verdict:
     """The answer to "what identity does this log carry?", with the bound on its being chance."""
 
@@ -66,10 +82,11 @@ class Verdict:
     rank: int
     search_work: int = 0
     search_over_limit: bool = False
-    identity: str | None = None
-    revoked_at: str | None = None
+    # Whose payload the candidate is, if the registry knows. `identity` says it once it is accepted.
+    holder: Identity | None = None
     runner_up: RunnerUp | None = None
-    context_mismatches: int = 0
+    # What the log shows of tampering, in sentences. The mark is read all the same.
+    tampering: tuple[str, ...] = ()
     findings: tuple[StepFinding, ...] = field(default=(), repr=False)
 
     @property
@@ -97,8 +114,23 @@ class Verdict:
         return self.candidate if self.accepted else None
 
     @property
+    def identity(self) -> str | None:
+        """The registry's name for the payload, or None while it is not accepted."""
+        return self.holder.name if self.accepted and self.holder is not None else None
+
+    @property
+    def revoked_at(self) -> str | None:
+        """Since when that identity is revoked."""
+        return self.holder.revoked_at if self.accepted and self.holder is not None else None
+
+    @property
+    def key_ids(self) -> tuple[str, ...]:
+        """The keys that the used steps state."""
+        return tuple(sorted({finding.record.key_id for finding in self.findings if finding.outcome == USED}))
+
+    @property
     def text(self) -> str | None:
-        """The payload as text, if it was made from text."""
+        """The payload as text, if its bytes are printable text, as those of a payload made from text are."""
         return None if self.payload is None else payload_to_text(self.payload, self.payload_len)
 
     @property
@@ -115,6 +147,11 @@ class Verdict:
     def contradicting(self) -> int:
         """Used steps that do not."""
         return sum(finding.agrees is False for finding in self.findings)
+
+    @property
+    def context_mismatches(self) -> int:
+        """Records whose raw context is not that of their digest."""
+        return sum(finding.record.context_matches() is False for finding in self.findings)
 
     @property
     def record_count(self) -> int:
@@ -164,7 +201,7 @@ class Verdict:
         contradicting = f"; {self.contradicting} of its steps are not from this identity" if self.contradicting else ""
         return (
             "a log made without this key, or for another identity, agrees this well with probability at most "
-            f"2^-{self.surplus:.1f} = {self.false_positive_rate:.1e} (threshold {self.threshold:.0e}){contradicting}"
+            f"{_upper(self.false_positive_rate)} (threshold {self.threshold:.0e}){contradicting}"
         )
 
     def _why_not(self) -> str:
@@ -206,8 +243,9 @@ class Verdict:
             "sentence": self.sentence,
             "payload": None if self.payload is None else f"{self.payload:0{width}x}",
             "payload_len": self.payload_len,
-            "identity": self.identity if self.accepted else None,
-            "revoked_at": self.revoked_at if self.accepted else None,
+            "identity": self.identity,
+            "revoked_at": self.revoked_at,
+            "key_ids": list(self.key_ids),
             "text": self.text,
             "false_positive_rate": self.false_positive_rate,
             "threshold": self.threshold,
@@ -236,7 +274,16 @@ class Verdict:
             "records": self.record_count,
             "outcomes": dict(self.counts),
             "context_mismatches": self.context_mismatches,
+            "tampering": list(self.tampering),
         }
+
+
+def _upper(rate: float) -> str:
+    """A rate as text that is not smaller than the rate."""
+    if rate <= SMALLEST_RATE:
+        return f"{SMALLEST_RATE:.0e}"
+    exponent = floor(log10(rate))
+    return f"{ceil(rate / 10.0**exponent * 10) / 10:.1f}e{exponent:+03d}"
 
 
 def _finite(bits: float) -> float | None:

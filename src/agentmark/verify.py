@@ -1,10 +1,12 @@
 """The verifying side: from whatever is left of a log to a verdict (spec, section 9)."""
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass, replace
 from math import fsum, log2
 from random import Random
 
+from agentmark.core.context import context_digest, context_fields
 from agentmark.core.errors import SettingError
 from agentmark.core.evidence import NOISE_RATES, Evidence
 from agentmark.core.linear import LinearSystem
@@ -12,13 +14,16 @@ from agentmark.core.payload import check_payload_len
 from agentmark.core.rlnc import Equation
 from agentmark.core.symbol_search import DEFAULT_SEARCH_LIMIT, search_payloads
 from agentmark.core.symbols import Reading, SymbolSet
+from agentmark.core.theory import false_positive_rate
 from agentmark.decode.information_set import likely_payloads
 from agentmark.decode.registry_scan import best_identities
+from agentmark.decode.splice import Stretch, segment, windows
 from agentmark.decode.walsh import likeliest_payloads, transform_limit
 from agentmark.intake import IMPOSSIBLE, USED, Intake, Step, take_in
 from agentmark.keys import SharedKey
 from agentmark.record import StepRecord
 from agentmark.registry import Registry
+from agentmark.tamper import tamper_findings
 from agentmark.verdict import (
     CLAIM,
     DEFAULT_THRESHOLD,
@@ -28,6 +33,7 @@ from agentmark.verdict import (
     SYMBOL_SEARCH,
     WALSH_HADAMARD,
     RunnerUp,
+    Segment,
     StepFinding,
     Verdict,
 )
@@ -90,6 +96,68 @@ class Verifier:
         any_key = SharedKey.generate() if self._any_key else None
         return self._judge(self._take_in(records, keys, any_key), claim)
 
+    def segments(self, records: Iterable[StepRecord]) -> tuple[Segment, ...]:
+        """Divide a log, in the order given, into stretches of one identity each, or of none that is ours."""
+        intake = self.take_in(records)
+        readings = [step.reading for step in intake.steps]
+        found: dict[int, None] = {}
+        for first, last in windows(len(readings)):
+            part = [reading for reading in readings[first:last] if reading is not None]
+            for candidate in self._candidates(part, intake.payload_len).candidates:
+                found[candidate.payload] = None
+        stretches = segment(
+            readings, list(found), bits_paid=lambda payload: self._bits_paid(payload, intake.payload_len)
+        )
+        return tuple([self._segment(stretch, intake) for stretch in stretches])
+
+    def _segment(self, stretch: Stretch, intake: Intake) -> Segment:
+        rate = false_positive_rate(stretch.evidence_bits - stretch.bits_paid)
+        accepted = stretch.payload is not None and rate <= self.threshold
+        payload = stretch.payload if accepted else None
+        holder = self._registry.holder(payload) if self._registry is not None and payload is not None else None
+        return Segment(
+            first=stretch.first,
+            last=stretch.last,
+            first_record=intake.steps[stretch.first].record.where,
+            last_record=intake.steps[stretch.last].record.where,
+            payload=payload,
+            identity=holder.name if holder else None,
+            evidence_bits=stretch.evidence_bits,
+            bits_paid=stretch.bits_paid,
+            false_positive_rate=rate if accepted else 1.0,
+        )
+
+    def locate(
+        self, session: str, records: Sequence[StepRecord], *, offsets: Iterable[int] = range(1000)
+    ) -> tuple[int | None, Verdict]:
+        """Place a run of consecutive steps whose digests and indices are lost, given their session.
+
+        Every offset tried is paid for: the threshold is divided by their number. The contexts must have bound nothing
+        but session and step.
+        """
+        tried = list(offsets)
+        if not tried:
+            raise SettingError("offsets", "there must be at least one")
+        strict = self._with(threshold=self.threshold / len(tried))
+        best: tuple[int | None, Verdict] | None = None
+        for offset in tried:
+            placed = [
+                replace(record, step_index=offset + i, context=context_digest(context_fields(session, offset + i)))
+                for i, record in enumerate(records)
+            ]
+            verdict = strict.verify(placed)
+            if best is None or verdict.surplus > best[1].surplus:
+                best = (offset, verdict)
+            if verdict.accepted:
+                break
+        assert best is not None
+        return best if best[1].accepted else (None, best[1])
+
+    def _with(self, *, threshold: float) -> "Verifier":
+        twin = copy(self)
+        twin.threshold = threshold
+        return twin
+
     def take_in(self, records: Iterable[StepRecord]) -> Intake:
         """Sort a log without judging it."""
         return self._take_in(records, self._keys, self._any_key)
@@ -106,10 +174,11 @@ class Verifier:
                 raise SettingError("claim", f"{claim} does not fit {intake.payload_len} bits")
             search = _Search((_Candidate(claim, CLAIM),), None)
         else:
-            search = self._search(intake)
+            search = self._candidates(intake.readings, intake.payload_len)
 
         # (7) Judge the best as a claim, with every identity that was tried paid for.
-        judged = [self._weigh(candidate, intake, claim) for candidate in search.candidates]
+        unique = {candidate.payload: candidate for candidate in reversed(search.candidates)}
+        judged = [self._weigh(candidate, intake, claim) for candidate in unique.values()]
         judged.sort(key=lambda verdict: -verdict.surplus)
         best = judged[0] if judged else None
         second = judged[1] if len(judged) > 1 else None
@@ -119,7 +188,7 @@ class Verifier:
         return Verdict(
             payload_len=intake.payload_len,
             threshold=self.threshold,
-            consistent=search.consistent,
+            consistent=_consistent(search, best, intake.readings),
             candidate=None if best is None else best.payload,
             route=None if best is None else best.route,
             evidence_bits=0.0 if best is None else best.evidence.bits,
@@ -130,34 +199,43 @@ class Verifier:
             rank=_rank(intake),
             search_work=search.work,
             search_over_limit=search.over_limit,
-            identity=holder.name if holder else None,
-            revoked_at=holder.revoked_at if holder else None,
+            holder=holder,
             runner_up=None if second is None else self._runner_up(second),
-            context_mismatches=sum(step.record.context_matches() is False for step in intake.steps),
+            tampering=tuple(tamper_findings([step.record for step in intake.steps])),
             findings=tuple([_finding(step, best) for step in intake.steps]),
         )
 
-    def _search(self, intake: Intake) -> "_Search":
-        """Candidates by every route that applies: clean solution, registry, noisy decoding."""
-        readings, payload_len = intake.readings, intake.payload_len
-        search = _clean_search(readings, payload_len, self._search_limit)
-        candidates = list(search.candidates)
-        rates = [rate for rate in SEARCH_NOISE if len(self.noise_rates) > 1] or [r for r in self.noise_rates if r > 0]
+    def _candidates(self, readings: list[Reading], payload_len: int) -> "_Search":
+        """Candidates by every route that applies, cheapest first: registry, clean solution, noisy decoding."""
+        named: list[_Candidate] = []
         if self._registry is not None and len(self._registry):
-            candidates += _registry_candidates(self._registry, readings, rates or [1e-9])
-        noisy = rates and readings and (search.consistent is not True or not candidates)
-        if noisy and _could_suffice(readings, payload_len, self.threshold):
-            candidates += self._noisy_candidates(readings, payload_len, rates)
-        unique = {candidate.payload: candidate for candidate in reversed(candidates)}
-        return _Search(tuple(unique.values()), search.consistent, search.work, search.over_limit)
+            named = _registry_candidates(self._registry, readings, self._search_rates or (1e-9,))
+            if self._suffices(named, readings, payload_len):
+                return _Search(tuple(named), None)
+        search = _clean_search(readings, payload_len, self._search_limit)
+        candidates = [*search.candidates, *named]
+        could_name = _potential_bits(readings) >= payload_len - log2(self.threshold)
+        if self._search_rates and could_name and not search.candidates:
+            candidates += self._noisy_candidates(readings, payload_len)
+        return _Search(tuple(candidates), search.consistent, search.work, search.over_limit)
 
-    def _noisy_candidates(
-        self, readings: list[Reading], payload_len: int, rates: Iterable[float]
-    ) -> list["_Candidate"]:
+    @property
+    def _search_rates(self) -> tuple[float, ...]:
+        """Where to look for candidates: a few rates of the mixture, or the one rate given; none if that is zero."""
+        return SEARCH_NOISE if len(self.noise_rates) > 1 else tuple([rate for rate in self.noise_rates if rate > 0])
+
+    def _suffices(self, candidates: Iterable["_Candidate"], readings: list[Reading], payload_len: int) -> bool:
+        needed = -log2(self.threshold)
+        for payload in {candidate.payload for candidate in candidates}:
+            if self._evidence(readings, payload).bits - self._bits_paid(payload, payload_len) >= needed:
+                return True
+        return False
+
+    def _noisy_candidates(self, readings: list[Reading], payload_len: int) -> list["_Candidate"]:
         if payload_len <= transform_limit():
             return [
                 _Candidate(payload, WALSH_HADAMARD)
-                for rate in rates
+                for rate in self._search_rates
                 for payload in likeliest_payloads(readings, payload_len, noise=rate)
             ]
         hard = [reading for reading in readings if isinstance(reading, SymbolSet)]
@@ -187,7 +265,7 @@ class Verifier:
                 continue
             # Over keys the payload leads to the logged behavior with probability P_t(b_t): the full surprisal counts.
             agrees = step.reading is not None and step.reading.e_value(candidate.payload) > 0
-            ownership.update(1 / float(distribution.probability(step.record.behavior)) if agrees else 0.0)
+            ownership.update(1 / distribution.probability(step.record.behavior) if agrees else 0.0)
         evidence = self._evidence(intake.readings, candidate.payload)
         return _Judged(candidate.payload, candidate.route, evidence, ownership, paid)
 
@@ -264,9 +342,14 @@ def _registry_candidates(registry: Registry, readings: list[Reading], rates: Ite
     return [_Candidate(payloads[i], REGISTRY) for i in best]
 
 
-def _could_suffice(readings: list[Reading], payload_len: int, threshold: float) -> bool:
-    """No decoding can name a payload from steps that say less than it takes."""
-    return _potential_bits(readings) >= payload_len - log2(threshold)
+def _consistent(search: _Search, best: _Judged | None, readings: list[Reading]) -> bool | None:
+    """Whether one payload explains every step: as the search has settled it, or as the best candidate shows."""
+    if search.consistent is not None or best is None or not readings:
+        return search.consistent
+    if all(reading.e_value(best.payload) > 0 for reading in readings):
+        return True
+    # A candidate that most steps support and some rule out leaves no room for another that all support.
+    return False if best.surplus > 0 else None
 
 
 def _potential_bits(readings: Iterable[Reading]) -> float:

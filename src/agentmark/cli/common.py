@@ -8,7 +8,11 @@ from typing import Any
 from agentmark.core.errors import SettingError
 from agentmark.keys import ENVIRONMENT_VARIABLE, SharedKey
 
-EXIT_ATTRIBUTED, EXIT_NOT_ATTRIBUTED, EXIT_BAD_INPUT = 0, 1, 2
+EXIT_DONE = EXIT_ATTRIBUTED = 0
+EXIT_NOT_ATTRIBUTED = 1
+EXIT_BAD_INPUT = 2
+EXIT_FAULT = 70
+EXIT_BROKEN_PIPE = 141
 
 
 def new_command(commands: Any, name: str, summary: str, epilog: str = "") -> argparse.ArgumentParser:

@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from agentmark.cli.common import EXIT_ATTRIBUTED, new_command
+from agentmark.cli.common import EXIT_DONE, new_command
 from agentmark.registry import Registry
 
 
@@ -23,17 +23,24 @@ def add_parser(commands: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    path = arguments.registry
-    create = arguments.issue and not path.exists()
-    registry = Registry(arguments.payload_len) if create else Registry.load(path)
-    if arguments.issue:
-        registry.issue(arguments.issue)
-    if arguments.revoke:
-        registry.revoke(arguments.revoke)
     if arguments.issue or arguments.revoke:
-        registry.save(path)
+        with Registry.locked(arguments.registry):
+            registry = _changed(arguments)
+            registry.save(arguments.registry)
+    else:
+        registry = Registry.load(arguments.registry)
     width = -(-registry.payload_len // 4)
     for identity in registry:
         revoked = f"  revoked {identity.revoked_at}" if identity.revoked_at else ""
         print(f"{identity.payload:0{width}x}  {identity.issued_at or '-':<25}  {identity.name}{revoked}")
-    return EXIT_ATTRIBUTED
+    return EXIT_DONE
+
+
+def _changed(arguments: argparse.Namespace) -> Registry:
+    create = arguments.issue and not arguments.registry.exists()
+    registry = Registry(arguments.payload_len) if create else Registry.load(arguments.registry)
+    if arguments.issue:
+        registry.issue(arguments.issue)
+    if arguments.revoke:
+        registry.revoke(arguments.revoke)
+    return registry

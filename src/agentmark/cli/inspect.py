@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from agentmark.cli.common import EXIT_ATTRIBUTED, new_command
+from agentmark.cli.common import EXIT_DONE, new_command
 from agentmark.core.theory import capacity, entropy, race_capacity
 from agentmark.log import LogReader
 from agentmark.record import StepRecord
@@ -46,7 +46,7 @@ def run(arguments: argparse.Namespace) -> int:
         print(f"  passed over: {error}")
     for record in records[: arguments.steps]:
         print(_step_line(record))
-    return EXIT_ATTRIBUTED
+    return EXIT_DONE
 
 
 def _step_line(record: StepRecord) -> str:
@@ -54,5 +54,5 @@ def _step_line(record: StepRecord) -> str:
     if record.distribution is not None:
         for name in record.distribution.behaviors:
             shown = f"[{name}]" if name == record.behavior else name
-            shares.append(f"{shown} {float(record.distribution.probability(name)):.0%}")
+            shares.append(f"{shown} {record.distribution.probability(name):.0%}")
     return f"  {record.where}: {', '.join(shares) or record.behavior}"

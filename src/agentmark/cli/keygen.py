@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from agentmark.cli.common import EXIT_ATTRIBUTED, new_command
+from agentmark.cli.common import EXIT_DONE, new_command
 from agentmark.core.errors import SettingError
 from agentmark.keys import SharedKey
 
@@ -33,4 +33,4 @@ def run(arguments: argparse.Namespace) -> int:
         key = SharedKey.load(arguments.master).derive(arguments.tenant)
     key.save(arguments.file)
     print(f"key {key.id} written to {arguments.file}; keep it secret, and keep a copy: without it no log can be read")
-    return EXIT_ATTRIBUTED
+    return EXIT_DONE

@@ -11,12 +11,16 @@ _LITERALS = {None: "null", True: "true", False: "false"}
 TYPE_NAMES = "text, integers, booleans, null, lists and objects"
 
 
+# Deeper than any context has reason to be, and shallow enough for every implementation's stack.
+MAX_DEPTH = 64
+
+
 def canonical_bytes(value: object, *, field: str = "$") -> bytes:
     """Encode a JSON value so that equal values give equal bytes, on any machine and in any language."""
-    return _encode(value, field).encode("utf-8")
+    return _encode(value, field, MAX_DEPTH).encode("utf-8")
 
 
-def _encode(value: object, field: str) -> str:
+def _encode(value: object, field: str, depth: int) -> str:
     if isinstance(value, str):
         return _encode_text(value, field)
     if value is None or isinstance(value, bool):
@@ -25,14 +29,16 @@ def _encode(value: object, field: str) -> str:
         if abs(value) > MAX_SAFE_INTEGER:
             raise ContextError(field, f"integer {value} is beyond 2^53 - 1; pass it as text")
         return int.__repr__(value)
+    if depth == 0:
+        raise ContextError(field, f"is nested deeper than {MAX_DEPTH} levels")
     if isinstance(value, (list, tuple)):
-        return "[" + ",".join([_encode(item, f"{field}[{i}]") for i, item in enumerate(value)]) + "]"
+        return "[" + ",".join([_encode(item, f"{field}[{i}]", depth - 1) for i, item in enumerate(value)]) + "]"
     if isinstance(value, dict):
-        return _encode_object(value, field)
+        return _encode_object(value, field, depth - 1)
     raise ContextError(field, f"{type(value).__name__} has no canonical form; use {TYPE_NAMES}")
 
 
-def _encode_object(members: dict[object, object], field: str) -> str:
+def _encode_object(members: dict[object, object], field: str, depth: int) -> str:
     names: list[str] = []
     for name in members:
         if not isinstance(name, str):
@@ -41,7 +47,8 @@ def _encode_object(members: dict[object, object], field: str) -> str:
     encoded = {name: _encode_text(name, field) for name in names}
     # RFC 8785, 3.2.3: names are sorted by UTF-16 code units, which differs from code points above U+FFFF.
     names.sort(key=None if all(map(str.isascii, names)) else _utf16)
-    return "{" + ",".join([f"{encoded[name]}:{_encode(members[name], f'{field}.{name}')}" for name in names]) + "}"
+    values = [_encode(members[name], f"{field}.{name}", depth) for name in names]
+    return "{" + ",".join([f"{encoded[name]}:{value}" for name, value in zip(names, values, strict=True)]) + "}"
 
 
 def _utf16(name: str) -> bytes:

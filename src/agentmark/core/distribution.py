@@ -1,17 +1,18 @@
 """P_t as integers: quantised once, in canonical order (laws L1 and L2; spec, section 4)."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from math import lcm
-from operator import itemgetter
-from typing import Protocol, Self
+from operator import index, itemgetter
+from typing import Protocol, Self, SupportsIndex
 
 from agentmark.core.canonical import is_unicode
 from agentmark.core.errors import DistributionError
 
 WEIGHT_BITS = 32
 TOTAL_WEIGHT = 1 << WEIGHT_BITS
+# More candidates than any environment offers; it bounds the work that one record can cause.
+MAX_BEHAVIORS = 4096
 
 
 class Rational(Protocol):
@@ -56,8 +57,9 @@ class BehaviorDistribution:
             _check_name(name)
             if type(weight) is not int:
                 raise DistributionError(f"weights[{name!r}]", f"{weight!r} is not an integer")
-            if weight < 0:
-                raise DistributionError(f"weights[{name!r}]", f"{weight} is negative")
+            if not 0 <= weight <= TOTAL_WEIGHT:
+                raise DistributionError(f"weights[{name!r}]", f"is outside 0 to 2^{WEIGHT_BITS}")
+        _check_count(len(weights))
         total = sum(weights.values())
         if total != TOTAL_WEIGHT:
             raise DistributionError("weights", f"sum to {total}, not to 2^{WEIGHT_BITS} = {TOTAL_WEIGHT}")
@@ -77,9 +79,9 @@ class BehaviorDistribution:
         """The integer weight of one behavior."""
         return self.weights[self.position(behavior)]
 
-    def probability(self, behavior: str) -> Fraction:
-        """P_t(b), exactly."""
-        return Fraction(self.weight(behavior), TOTAL_WEIGHT)
+    def probability(self, behavior: str) -> float:
+        """P_t(b). Exact: a weight over 2^32 fits a double."""
+        return self.weight(behavior) / TOTAL_WEIGHT
 
     def position(self, behavior: str) -> int:
         """Index in canonical order, from 0."""
@@ -103,7 +105,7 @@ class BehaviorDistribution:
 
 def _exact_masses(probabilities: Probabilities) -> tuple[list[str], list[int]]:
     """The numbers over one common denominator: no float is ever added or compared."""
-    pairs = probabilities.items() if isinstance(probabilities, Mapping) else probabilities
+    pairs = probabilities.items() if isinstance(probabilities, Mapping) else _as_pairs(probabilities)
     names: list[str] = []
     numerators: list[int] = []
     denominators: list[int] = []
@@ -113,13 +115,19 @@ def _exact_masses(probabilities: Probabilities) -> tuple[list[str], list[int]]:
         names.append(name)
         numerators.append(numerator)
         denominators.append(denominator)
-    if not names:
-        raise DistributionError("behaviors", "the list is empty")
-    if len(set(names)) != len(names):
-        repeated = next(name for i, name in enumerate(names) if name in names[:i])
+    _check_count(len(names))
+    repeated = first_repeated(names)
+    if repeated is not None:
         raise DistributionError("behaviors", f"{repeated!r} appears twice")
     common = lcm(*denominators)
     return names, [n * (common // d) for n, d in zip(numerators, denominators, strict=True)]
+
+
+def _as_pairs(probabilities: Iterable[tuple[str, Rational]]) -> list[tuple[str, Rational]]:
+    try:
+        return [(name, probability) for name, probability in probabilities]
+    except (TypeError, ValueError):
+        raise DistributionError("weights", "are neither an object nor a list of (name, number) pairs") from None
 
 
 def _exact_ratio(name: str, probability: Rational) -> tuple[int, int]:
@@ -128,12 +136,30 @@ def _exact_ratio(name: str, probability: Rational) -> tuple[int, int]:
     except (ValueError, OverflowError):
         raise DistributionError(f"weights[{name!r}]", f"{probability!r} is not finite") from None
     except AttributeError:
+        # NumPy's integers are exact numbers that do not say so.
+        if isinstance(probability, SupportsIndex):
+            return _exact_ratio(name, index(probability))
         raise DistributionError(f"weights[{name!r}]", f"{probability!r} is not a number") from None
     if numerator < 0:
         raise DistributionError(f"weights[{name!r}]", f"{probability!r} is negative")
     if probability is True or probability is False:
         raise DistributionError(f"weights[{name!r}]", f"{probability!r} is not a number")
     return numerator, denominator
+
+
+def first_repeated(names: Sequence[str]) -> str | None:
+    """The first name that appears a second time."""
+    if len(set(names)) == len(names):
+        return None
+    seen: set[str] = set()
+    return next(name for name in names if name in seen or seen.add(name))  # type: ignore[func-returns-value]
+
+
+def _check_count(count: int) -> None:
+    if count == 0:
+        raise DistributionError("behaviors", "the list is empty")
+    if count > MAX_BEHAVIORS:
+        raise DistributionError("behaviors", f"{count} are more than {MAX_BEHAVIORS}")
 
 
 def _check_name(name: object) -> None:

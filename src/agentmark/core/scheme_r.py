@@ -36,6 +36,12 @@ def unit_uniform(lane: int) -> float:
     return (2 * (lane >> 12) + 1) * 2.0**-53
 
 
+def behavior_lane(step_key: bytes, symbol: int, behavior: str) -> int:
+    """The 64 keyed bits of one behavior under one symbol."""
+    block, lane = divmod(symbol, LANES)
+    return _lane_source(step_key)(block, behavior.encode())[lane]
+
+
 def race_clocks(distribution: BehaviorDistribution, step_key: bytes, symbol: int) -> list[float]:
     """One clock for each behavior of positive weight, in canonical order; those of weight zero come last and do
     not run."""

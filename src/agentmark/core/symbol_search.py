@@ -2,7 +2,8 @@
 
 A few steps whose rows determine the payload form a basis: once their symbols are guessed, the payload is a sum of one
 vector per guess. So a guess costs one XOR, and the symbols that it implies at other steps come out of the same XOR,
-where most guesses end. The work, the product of the symbol counts of the basis steps, is known before it is spent.
+where most guesses end. The number of guesses, the product of the symbol counts of the basis steps, is known before any
+is made.
 """
 
 from collections.abc import Iterator, Sequence
@@ -18,6 +19,9 @@ DEFAULT_SEARCH_LIMIT = 1 << 24
 
 # How many other steps are checked by the XOR itself, before a guess is looked at in full.
 PACKED_CHECKS = 3
+# One check in full takes as long as this many guesses; checks may cost a few times what the guesses may.
+CHECK_COST = 32
+SPENT_LIMIT = 4
 _SYMBOL_MASK = SYMBOL_COUNT - 1
 
 
@@ -25,8 +29,8 @@ _SYMBOL_MASK = SYMBOL_COUNT - 1
 class SearchResult:
     """`payloads`: those that agree with every step, at most two (two are enough to know that it is not unique).
 
-    `undetermined`: the steps do not fix every payload bit. `over_limit`: the search would cost `work` guesses and was
-    not begun.
+    `undetermined`: the steps do not fix every payload bit. `over_limit`: the search would cost `work` guesses or more,
+    and was not begun or not finished.
     """
 
     payloads: tuple[int, ...]
@@ -52,12 +56,22 @@ def search_payloads(
         return SearchResult((), plan.work, over_limit=True)
     checks = plan.unsettled(ordered)
     payloads: list[int] = []
+    spent = plan.work
     for payload in plan.payloads(checks[:PACKED_CHECKS]):
-        if all(check.allows(payload) for check in checks[PACKED_CHECKS:]):
+        agrees = True
+        for check in checks[PACKED_CHECKS:]:
+            spent += CHECK_COST
+            agrees = check.allows(payload)
+            if not agrees:
+                break
+        # The guesses are counted beforehand, the checks as they come: a log may be made to need many.
+        if spent > SPENT_LIMIT * limit:
+            return SearchResult((), spent, over_limit=True)
+        if agrees:
             payloads.append(payload)
             if len(payloads) == 2:
                 break
-    return SearchResult(tuple(payloads), plan.work)
+    return SearchResult(tuple(payloads), spent)
 
 
 class GuessPlan:

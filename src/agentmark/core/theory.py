@@ -1,12 +1,15 @@
 """Closed forms: what the theorems promise, as code that the statistical tests compare with the samplers."""
 
 from collections.abc import Mapping
-from math import comb, log2
+from functools import lru_cache
+from math import comb, exp, fsum, lgamma, log, log2
 
 from agentmark.core.cyclic_shift import short_len
 from agentmark.core.distribution import TOTAL_WEIGHT, BehaviorDistribution
 from agentmark.core.recombination import bin_weights
 from agentmark.core.scheme_r import SYMBOL_BITS, SYMBOL_COUNT
+
+SMALLEST_RATE = 1e-300
 
 
 def entropy(distribution: BehaviorDistribution) -> float:
@@ -32,17 +35,26 @@ def race_capacity(distribution: BehaviorDistribution) -> float:
     return sum([_race_share(weight / TOTAL_WEIGHT) for weight in distribution.weights if weight])
 
 
+@lru_cache(maxsize=4096)
 def _race_share(probability: float) -> float:
-    total = 0.0
-    for wins in range(1, SYMBOL_COUNT + 1):
-        chance = comb(SYMBOL_COUNT, wins) * probability**wins * (1 - probability) ** (SYMBOL_COUNT - wins)
-        total += chance * wins / SYMBOL_COUNT * (SYMBOL_BITS - log2(wins))
-    return total
+    terms = [
+        worth * probability**wins * (1 - probability) ** (SYMBOL_COUNT - wins)
+        for wins, worth in enumerate(_WIN_WORTH, start=1)
+    ]
+    return fsum(terms)
+
+
+# What it is worth that `wins` of the 256 symbols lead to a behavior, times the number of ways in which they can.
+_WIN_WORTH = [
+    comb(SYMBOL_COUNT, wins) * wins / SYMBOL_COUNT * (SYMBOL_BITS - log2(wins)) for wins in range(1, SYMBOL_COUNT + 1)
+]
 
 
 def false_positive_rate(surplus: float) -> float:
     """Chance that `equations - rank` surplus equations agree by luck: 2^-surplus, exactly for F, at most for R."""
-    return min(1.0, float(2.0**-surplus))
+    # Never zero: what underflows is still an upper bound.
+    rate: float = 2.0 ** -min(surplus, 1000.0)
+    return min(1.0, max(rate, SMALLEST_RATE))
 
 
 def rank_distribution(rows: int, payload_len: int) -> list[float]:
@@ -79,6 +91,15 @@ def consistency_probability(rows: int, payload_len: int) -> float:
     """Pr[A x = y has a solution] for uniform A and y: the mean of 2^-(rows - rank). Table 8 needs no simulation."""
     chances = rank_distribution(rows, payload_len)
     return sum([chance * 2.0 ** (rank - rows) for rank, chance in enumerate(chances)])
+
+
+def gamma_tail_bits(shape: int, value: float) -> float:
+    """-log2 Pr[Gamma(shape, 1) >= value] for a whole shape: exp(-x) times the first `shape` terms of e^x."""
+    if value <= 0 or shape == 0:
+        return 0.0
+    logs = [k * log(value) - lgamma(k + 1) for k in range(shape)]
+    top = max(logs)
+    return max(0.0, (value - top - log(fsum([exp(term - top) for term in logs]))) / log(2))
 
 
 def equations_until_full_rank(rank: int, payload_len: int) -> float:

@@ -1,11 +1,12 @@
 """The demonstration as one self-contained HTML page."""
 
 from html import escape
+from math import log2
 
 from agentmark import __version__
 from agentmark.charts import Bar, Series, bar_chart, line_chart
 from agentmark.core.distribution import TOTAL_WEIGHT
-from agentmark.demo.run import LOSS_RATE, PAYLOAD_LEN, TENANT, DemoResult, Recovery, evidence_needed
+from agentmark.demo.run import LOSS_RATE, TENANT, DemoResult, Recovery
 from agentmark.record import StepRecord
 
 STYLE = """
@@ -49,14 +50,15 @@ def render_page(result: DemoResult) -> str:
         f"<title>AgentMark demo</title><style>{STYLE}</style>",
         "<h1>An agent's decisions, marked without changing them</h1>",
         f"<p class=lead>A courier robot decided for tenant <b>{escape(TENANT)}</b>. AgentMark chose from the robot's "
-        f"own probability lists with keyed randomness. {LOSS_RATE:.0%} of the log is gone, the rest is shuffled.</p>",
+        f"own probability lists with keyed randomness. {LOSS_RATE:.0%} of its log is gone, records of another agent "
+        "are mixed in, and the rest is shuffled.</p>",
         "<h2>Who was it?</h2>",
         *[_verdicts(recovery) for recovery in result.recoveries],
         "<h2>How the evidence grows</h2>",
         f"<div class=panel>{_growth(result)}</div>",
-        "<p class=note>Evidence for the tenant's identity after each record that is left. A stranger's key finds a "
-        "step that contradicts the identity almost at once (✕). The dashed line is what it takes to name "
-        f"{PAYLOAD_LEN} bits with a false-positive bound of one in a million.</p>",
+        "<p class=note>Evidence for the tenant's identity after each record that is left. Records of the other agent "
+        "set it back, and a stranger's key never gets anywhere. The dashed line is what it takes to name one of the "
+        "tenants with a false-positive bound of one in a million.</p>",
         "<h2>Did it change the robot?</h2>",
         f"<div class=panel>{_utility(result)}</div>",
         f"<p class=note>Parcels delivered in time, {result.policies[0].episodes} tasks each, with 95 % intervals. "
@@ -76,7 +78,11 @@ def _verdicts(recovery: Recovery) -> str:
         ("wrong key", recovery.wrong_key),
         ("12 records", recovery.short),
     ]
-    lines = [f"<b>AgentMark-{recovery.scheme}</b>: {len(recovery.damaged)} of {recovery.logged} records are left."]
+    kept = len(recovery.damaged) - recovery.foreign
+    lines = [
+        f"<b>AgentMark-{recovery.scheme}</b>: {kept} of {recovery.logged} records are left, and {recovery.foreign} are "
+        "another agent's."
+    ]
     for label, verdict in rows:
         css = "ok" if verdict.accepted else "no"
         lines.append(f"<div class=verdict><strong class={css}>{label}</strong> {escape(verdict.sentence)}</div>")
@@ -87,15 +93,15 @@ def _growth(result: DemoResult) -> str:
     series = []
     for recovery, good, bad in zip(result.recoveries, ("f", "r"), ("bad", "bad2"), strict=True):
         series.append(Series(f"AgentMark-{recovery.scheme}", _steps(recovery.growth), good))
-        series.append(Series(f"{recovery.scheme}, wrong key", _steps(recovery.wrong_key_growth), bad, True))
-    threshold = result.recoveries[0].verdict.threshold
-    needed = evidence_needed(threshold)
-    label = f"{needed:.0f} bits: {PAYLOAD_LEN}-bit identity named, bound {threshold:.0e}"
+        series.append(Series(f"{recovery.scheme}, wrong key", _steps(recovery.wrong_key_growth), bad))
+    verdict = result.recoveries[0].verdict
+    needed = verdict.bits_paid - log2(verdict.threshold)
+    label = f"{needed:.0f} bits: a tenant is named, bound {verdict.threshold:.0e}"
     return line_chart(series, x_label="records read", y_label="evidence (bits)", threshold=(needed, label))
 
 
 def _steps(growth: tuple[float, ...]) -> list[tuple[float, float]]:
-    return [(0.0, 0.0), *[(float(i), bits) for i, bits in enumerate(growth, start=1)]]
+    return [(0.0, 0.0), *[(float(i), max(bits, 0.0)) for i, bits in enumerate(growth, start=1)]]
 
 
 def _utility(result: DemoResult) -> str:

@@ -2,14 +2,14 @@
 
 import random
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
-from itertools import accumulate
-from math import log2, sqrt
+from dataclasses import dataclass, replace
+from math import sqrt
 from pathlib import Path
 
-from agentmark.core import scheme_f, scheme_r
+from agentmark.core.evidence import Evidence
 from agentmark.demo.courier import Episode, Planner, Town, run_episode
 from agentmark.embed import Embedder
+from agentmark.intake import read_step
 from agentmark.keys import SharedKey
 from agentmark.log import LogReader, LogWriter
 from agentmark.policies import BaselineSession, Chooser, RedGreenSession
@@ -25,6 +25,7 @@ TEMPERATURE, SLACK = 0.8, 1.8
 TOWNS, RUNS_PER_TOWN = 40, 25
 LOGGED_EPISODES = 8
 LOSS_RATE = 0.4
+FOREIGN_SHARE = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,11 +56,12 @@ class Recovery:
     scheme: str
     logged: int
     damaged: tuple[StepRecord, ...]
+    foreign: int
     path: Path
     verdict: Verdict
     wrong_key: Verdict
     short: Verdict
-    # Evidence for the tenant's payload after each record that is left, and under a stranger's key until it fails.
+    # Evidence for the tenant's payload after each record that is left, with the right key and with a stranger's.
     growth: tuple[float, ...]
     wrong_key_growth: tuple[float, ...]
 
@@ -140,7 +142,7 @@ def _recover(
     planners: list[Planner],
     rng: random.Random,
 ) -> Recovery:
-    """One tenant's agent works a shift; the log loses 40 % of its records and is shuffled; then it is judged."""
+    """One tenant's agent works a shift; its log loses 40 % of its records, foreign ones join, and all is shuffled."""
     scheme = marker.scheme
     full, damaged = folder / f"log-{scheme}.jsonl", folder / f"log-{scheme}-damaged.jsonl"
     full.unlink(missing_ok=True)
@@ -151,8 +153,9 @@ def _recover(
                 log.write(record)
     records = list(LogReader(full))
     kept = rng.sample(records, round((1 - LOSS_RATE) * len(records)))
+    foreign = _foreign_records(marker, planners[-1], round(len(kept) * FOREIGN_SHARE / (1 - FOREIGN_SHARE)))
     with LogWriter(damaged) as log:
-        for record in kept:
+        for record in rng.sample(kept + foreign, len(kept) + len(foreign)):
             log.write(record)
     left = list(LogReader(damaged))
     payload = registry.named(TENANT).payload
@@ -162,33 +165,30 @@ def _recover(
         scheme=scheme,
         logged=len(records),
         damaged=tuple(left),
+        foreign=len(foreign),
         path=damaged,
         verdict=verifier.verify(left),
         wrong_key=Verifier(stranger, registry=registry, any_key_id=True).verify(left),
         short=verifier.verify(left[:12]),
-        growth=tuple(accumulate(_evidence(left, key, payload))),
-        wrong_key_growth=tuple(accumulate(_evidence(left, stranger, payload))),
+        growth=tuple(_evidence(left, key, payload)),
+        wrong_key_growth=tuple(_evidence(left, stranger, payload)),
     )
 
 
+def _foreign_records(marker: Embedder, planner: Planner, count: int) -> list[StepRecord]:
+    """Decisions of an agent under another provider's key, with our key id pasted on them."""
+    stranger = Embedder(SharedKey.generate(), 0, payload_len=PAYLOAD_LEN, scheme=marker.scheme)
+    records: list[StepRecord] = []
+    while len(records) < count:
+        records += run_episode(planner, stranger.session(), temperature=TEMPERATURE, slack=SLACK).records
+    return [replace(record, key_id=marker.key_id) for record in records[:count]]
+
+
 def _evidence(records: Iterable[StepRecord], key: SharedKey, payload: int) -> Iterator[float]:
-    """-log2 q_t for each record that agrees with the payload; ends at the first that does not."""
+    """The evidence for a payload after each record: it grows with those that agree, and falls with the others."""
+    evidence = Evidence()
     for record in records:
-        if record.distribution is None:
-            continue
-        step_key = key.step_key(record.context, PAYLOAD_LEN)
-        if record.scheme == "F":
-            equations = scheme_f.decode(record.distribution, step_key, record.behavior, payload_len=PAYLOAD_LEN)
-            if equations is None or any((e.coefficients & payload).bit_count() & 1 != e.parity for e in equations):
-                return
-            yield float(len(equations))
-        else:
-            constraint = scheme_r.decode(record.distribution, step_key, record.behavior, payload_len=PAYLOAD_LEN)
-            if constraint is None or not constraint.allows(payload):
-                return
-            yield constraint.evidence_bits
-
-
-def evidence_needed(threshold: float) -> float:
-    """Bits that name a payload of this length below the threshold."""
-    return PAYLOAD_LEN - log2(threshold)
+        reading = read_step(record, key, PAYLOAD_LEN).reading
+        if reading is not None:
+            evidence.update(reading.e_value(payload))
+        yield evidence.bits

@@ -241,8 +241,8 @@ def _other_table(hash_us: float, elimination_us: float, starts: dict[str, float]
             f"{elimination_us:.0f} us",
             f"{elimination_us / hash_us:.0f}x",
         ],
-        *[[f"{what}, start and exit", f"{time_ms:.1f} ms", ""] for what, time_ms in starts.items()],
-        ["third-party modules imported", ", ".join(foreign) or "none", ""],
     ]
+    rows += [[f"{what}, start and exit", f"{time_ms:.1f} ms", ""] for what, time_ms in starts.items()]
+    rows.append(["third-party modules imported", ", ".join(foreign) or "none", ""])
     note = "Starts read compiled modules from a cache, as they do from the second start on."
     return Table("Beside the steps", ["", "cost", "keyed hashes"], rows, note)

@@ -1,0 +1,73 @@
+"""The input of `agentmark embed`: weights, one JSON object a line. What is not understood is refused, never ignored."""
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from agentmark.core.distribution import first_repeated
+from agentmark.core.errors import SettingError
+
+MEMBERS = ("weights", "context", "meta")
+
+
+@dataclass(frozen=True, slots=True)
+class WeightLine:
+    """One decision to make."""
+
+    number: int
+    weights: list[tuple[str, Any]]
+    context: dict[str, Any] | None = None
+    meta: dict[str, Any] | None = None
+
+
+def parse_weight_lines(lines: Iterable[str]) -> Iterator[WeightLine]:
+    """Bare weights, or an object with weights and what goes with them."""
+    for number, line in enumerate(lines, start=1):
+        if line.strip():
+            yield _parse(number, line)
+
+
+def _parse(number: int, line: str) -> WeightLine:
+    where = f"line {number}"
+    try:
+        # Pairs, not objects: a name that appears twice must reach the check for it.
+        members = json.loads(line, object_pairs_hook=_Pairs)
+    except (ValueError, RecursionError) as error:
+        raise SettingError(where, f"is not valid JSON: {error}") from None
+    if not isinstance(members, _Pairs):
+        raise SettingError(where, "is not a JSON object of weights")
+    wrapped = [value for name, value in members if name == "weights" and isinstance(value, _Pairs)]
+    if not wrapped:
+        return WeightLine(number, members)
+    named = _plain(_Pairs([(name, value) for name, value in members if name != "weights"]), where)
+    unknown = [name for name in named if name not in MEMBERS]
+    if unknown or len(wrapped) > 1:
+        raise SettingError(where, f"{unknown[0] if unknown else 'weights'!r} is not expected; use {', '.join(MEMBERS)}")
+    for name in ("context", "meta"):
+        if named.get(name) is not None and not isinstance(named[name], dict):
+            raise SettingError(where, f"{name} is not an object")
+    return WeightLine(number, wrapped[0], named.get("context"), named.get("meta"))
+
+
+class _Pairs(list[tuple[str, Any]]):
+    """A JSON object as its pairs."""
+
+
+def _plain(value: Any, where: str) -> Any:
+    if isinstance(value, _Pairs):
+        repeated = first_repeated([name for name, _ in value])
+        if repeated is not None:
+            raise SettingError(where, f"{repeated!r} appears twice in one object")
+        return {name: _plain(item, where) for name, item in value}
+    if isinstance(value, list):
+        return [_plain(item, where) for item in value]
+    return value
+
+
+def parse_payload(text: str) -> int | str:
+    """A number as people write it (42, 0042, 0x2a, 0b101010), or text."""
+    try:
+        return int(text) if text.isdigit() else int(text, 0)
+    except ValueError:
+        return text

@@ -1,0 +1,76 @@
+"""What a log shows of tampering, without its chain: contexts that do not fit, copies, replays, gaps."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+
+from agentmark.core.context import context_digest, context_fields
+from agentmark.record import StepRecord
+
+# Names beyond this many are counted, not listed.
+LISTED = 5
+
+
+def tamper_findings(records: Iterable[StepRecord]) -> list[str]:
+    """Sentences for people. None of these stops the mark from being read, which needs the digests alone."""
+    log = list(records)
+    findings = []
+    altered = [record for record in log if record.context_matches() is False]
+    if altered:
+        findings.append(f"{_places(altered)}: the raw context is not that of the digest")
+    moved = _moved(log)
+    if moved:
+        findings.append(
+            f"{_places(moved)}: the digest is not that of the session and step; renumbered, or replayed from elsewhere"
+        )
+    findings += _copies(log)
+    findings += _gaps(log)
+    return findings
+
+
+def _moved(log: Sequence[StepRecord]) -> list[StepRecord]:
+    """Records that do not fit their place in a log that otherwise binds session and step alone.
+
+    Where contexts bind further fields and the raw context was not kept, the digest cannot be recomputed, and nothing is
+    said.
+    """
+    plain = [record for record in log if record.raw_context is None]
+    odd = [r for r in plain if context_digest(context_fields(r.session, r.step_index)) != r.context]
+    return odd if 2 * len(odd) < len(plain) else []
+
+
+def _copies(log: Sequence[StepRecord]) -> list[str]:
+    sessions_of: dict[bytes, set[str]] = defaultdict(set)
+    contexts_of: dict[tuple[str, int], set[bytes]] = defaultdict(set)
+    for record in log:
+        sessions_of[record.context].add(record.session)
+        contexts_of[record.session, record.step_index].add(record.context)
+    findings = []
+    shared = [sessions for sessions in sessions_of.values() if len(sessions) > 1]
+    if shared:
+        findings.append(f"{len(shared)} contexts appear under more than one session: records were copied between them")
+    doubled = [place for place, contexts in contexts_of.items() if len(contexts) > 1]
+    if doubled:
+        places = ", ".join(f"session {session[:8]} step {step}" for session, step in doubled[:LISTED])
+        findings.append(f"{len(doubled)} steps appear with different contexts ({places}{_more(doubled)})")
+    return findings
+
+
+def _gaps(log: Sequence[StepRecord]) -> list[str]:
+    """Steps that are missing inside a session. The end of a session cannot be told without a chain."""
+    steps_of: dict[str, set[int]] = defaultdict(set)
+    for record in log:
+        steps_of[record.session].add(record.step_index)
+    missing = {session: max(steps) + 1 - len(steps) for session, steps in steps_of.items()}
+    gaps = {session: count for session, count in missing.items() if count}
+    if not gaps:
+        return []
+    total = sum(gaps.values())
+    return [f"{total} steps are missing in {len(gaps)} of {len(steps_of)} sessions (the ends not counted)"]
+
+
+def _places(records: Sequence[StepRecord]) -> str:
+    return f"{len(records)} records ({', '.join(record.where for record in records[:LISTED])}{_more(records)})"
+
+
+def _more(items: Sequence[object]) -> str:
+    return f", and {len(items) - LISTED} more" if len(items) > LISTED else ""
