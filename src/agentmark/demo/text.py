@@ -49,8 +49,8 @@ def _utility(result: DemoResult) -> list[str]:
 def _recovery(recovery: Recovery) -> list[str]:
     left = len(recovery.damaged)
     return [
-        f"AgentMark-{recovery.scheme}: {recovery.logged} decisions were logged. {LOSS_RATE:.0%} of the records are lost;",
-        f"{recovery.foreign} of another agent's join under our key id; what is left, {left} records, is shuffled.",
+        f"AgentMark-{recovery.scheme}: {recovery.logged} decisions were logged. {LOSS_RATE:.0%} of them are lost,",
+        f"{recovery.foreign} of another agent's join under our key id, and the {left} records left are shuffled.",
         f"    right key:   {recovery.verdict.sentence}",
         f"    wrong key:   {recovery.wrong_key.sentence}",
         f"    12 records:  {recovery.short.sentence}",
