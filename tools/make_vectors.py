@@ -240,7 +240,8 @@ def lane(step_key: bytes, symbol: int, name: str) -> int:
     return int.from_bytes(block[symbol % 8 * 8 :][:8], "big")
 
 
-def clock(lane_value: int, weight: int) -> float:
+@functools.cache
+def clock(lane_value: int, weight: float) -> float:
     """The logarithm is rounded correctly, so that the vectors do not depend on a maths library."""
     u = (2 * (lane_value // 4096) + 1) / 2**53
     return -float(PRECISE.ln(Decimal(u))) / weight
@@ -359,6 +360,76 @@ def verify(records: list[Case], secret: bytes, length: int) -> Case:
     }
 
 
+# Section 9.2: evidence with noise
+
+MIXTURE = [(0.0, 1 / 2), *((rate, 1 / 14) for rate in (0.01, 0.05, 0.15, 0.3, 0.5, 0.7, 0.85))]
+GUESSES = (0.02, 0.05, 0.1, 0.2, 0.35, 0.55)
+
+
+def exponential(number: float) -> float:
+    """Rounded correctly, like the logarithm of the clocks."""
+    return float(PRECISE.exp(Decimal(number)))
+
+
+def part_exponents(step_key: bytes, symbol: int, logged: Weights, choice: str) -> list[float]:
+    """The exponents whose exponentials sum up to l(symbol): how likely the choice wins, given a part of the list."""
+
+    def race(name: str, share: float) -> float:
+        return clock(lane(step_key, symbol, name), share)
+
+    not_logged = (TOTAL - sum(logged.values())) / TOTAL
+    rivals = [race(name, weight / TOTAL) for name, weight in logged.items() if name != choice and weight > 0]
+    if choice in logged:
+        shares = [(logged[choice] / TOTAL, not_logged)] if logged[choice] > 0 else []
+    else:
+        shares = [(guess, not_logged - guess) for guess in GUESSES if guess <= not_logged]
+        if rivals and not_logged > 0:
+            shares.append((not_logged, 0.0))
+    times = [(race(choice, share), rest) for share, rest in shares]
+    return [-rest * time for time, rest in times if all(time < rival for rival in rivals)]
+
+
+def part_e_values(step_key: bytes, logged: Weights, choice: str) -> list[float]:
+    """e_t by symbol, all zero if the step is impossible."""
+    exponents = [part_exponents(step_key, symbol, logged, choice) for symbol in range(256)]
+    largest = max((exponent for some in exponents for exponent in some), default=0.0)
+    likelihoods = [math.fsum(exponential(exponent - largest) for exponent in some) for some in exponents]
+    mean = math.fsum(likelihoods) / 256
+    return [value / mean if mean > 0 else 0.0 for value in likelihoods]
+
+
+def step_e_value(record: Case, secret: bytes, payload: int, length: int) -> float | None:
+    """e_t(payload), or None for a step that is left out."""
+    step_key = step_key_of(secret, length, bytes.fromhex(record["context"]))
+    if record["scheme"] == "F":
+        equations = (
+            None if record.get("partial") else f_equations(step_key, record["weights"], record["choice"], length)
+        )
+        if equations is None:
+            return None
+        return 2.0 ** len(equations) if agrees(payload, equations, []) else 0.0
+    if record.get("partial"):
+        by_symbol = part_e_values(step_key, record["weights"] or {}, record["choice"])
+    else:
+        symbols = r_symbols(step_key, record["weights"], record["choice"])
+        by_symbol = [256 / len(symbols) if symbol in symbols else 0.0 for symbol in range(256)]
+    symbol = integer_of(coded_bits(rows(step_key, "R", length, 8), pad(step_key, "R", 8), payload))
+    return by_symbol[symbol] if any(by_symbol) else None
+
+
+def evidence_millibits(records: list[Case], secret: bytes, payload: int, length: int, noise: str | None) -> int | None:
+    counted = counted_records(records, key_id(secret), length)
+    read = [step_e_value(record, secret, payload, length) for record in counted]
+    values = [value for value in read if value is not None]
+    rates = MIXTURE if noise is None else [(float(noise), 1.0)]
+    mean = math.fsum(prior * math.prod((1 - rate) * value + rate for value in values) for rate, prior in rates)
+    if mean == 0:
+        return None
+    millibits = 1000 * math.log2(mean)
+    assert abs(millibits % 1 - 0.5) > 1e-6, "rounding must not depend on the last place"
+    return round(millibits)
+
+
 # Section 11: vectors. First their common parts and the fixed inputs.
 
 
@@ -455,6 +526,13 @@ def bulk_sha256(step: Callable[..., Case]) -> str:
 # Section 11: the cases of each file
 
 
+def nested(levels: int, inside: Any) -> Any:
+    """The value inside this many levels of lists and objects."""
+    for level in range(levels):
+        inside = {"in": inside} if level % 2 else [inside]
+    return inside
+
+
 def context_vectors() -> Case:
     start = {"session": "00112233445566778899aabbccddeeff", "step": 0}
     valid: dict[str, Case] = {
@@ -472,6 +550,9 @@ def context_vectors() -> Case:
         "true, false and null": start | {"flags": [True, False, None], "none": None},
         "nested lists and objects": start | {"history": [[], {}, [{"b": [1, {"d": 2, "c": []}], "a": {}}], ""]},
         "large step": {"session": "\u4f1a\u8a71", "step": 2**53 - 1},
+        # The context is level 1. A text or a number is not a level.
+        "64 levels, the last empty": start | {"x": nested(62, [])},
+        "64 levels, with text in the last": start | {"x": nested(63, "deep")},
     }
     cases = [
         {"name": name, "fields": fields, "canonical": canonical(fields), "digest": context_digest(fields).hex()}
@@ -491,6 +572,9 @@ def context_vectors() -> Case:
         ("lone surrogate in a name", '{"\\ud800":1}', "not text"),
         ("not a number", "NaN", "not a JSON value"),
         ("infinity", "-Infinity", "not a JSON value"),
+        ("65 levels, the last empty", json.dumps(nested(63, []), separators=(",", ":")), "nested too deep"),
+        ("65 levels, with text in the last", json.dumps(nested(64, "deep"), separators=(",", ":")), "nested too deep"),
+        ("65 levels of objects", '{"x":' * 64 + "0" + "}" * 64, "nested too deep"),
     ]
     texts = [(name, '{"session":"s","step":0,"x":' + text + "}", reason) for name, text, reason in invalid]
     texts.append(("a list", '["session","step"]', "not an object"))
@@ -805,6 +889,12 @@ def marked_record(
     }
 
 
+def short_names(count: int) -> list[str]:
+    """Different names of two letters and digits (none is "z", none is "only")."""
+    letters = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-_"
+    return [first + second for first, second in itertools.islice(itertools.product(letters, repeat=2), count)]
+
+
 def record_vectors() -> Case:
     session, bits = fixed("record session").hex()[:32], "1011111011101111"
     base = marked_record("F", session, 3, TICKET, bits)
@@ -813,6 +903,9 @@ def record_vectors() -> Case:
     seen = context | {"seen": [WIDE, None, {"x": -1}]}
     meta = {"model": "m-1", "nested": [True, None, {"n": -(2**53 - 1)}]}
     unmarked = base | {"marked": False, "reason": "context used before"}
+    part = base | {"partial": True}
+    part_r = marked_record("R", session, 9, TICKET, bits) | {"partial": True}
+    many = {name: 0 for name in short_names(4095)} | {"only": TOTAL}
     spaced = json.dumps(dict(reversed(base.items())), indent=None, separators=(" , ", " :\t"))
     valid = {
         "F": line_of(base),
@@ -836,6 +929,20 @@ def record_vectors() -> Case:
         "one behavior": line_of(marked_record("R", session, 7, [("only", 1)], "00000101")),
         "zero weights": line_of(marked_record("F", session, 8, [("a", 1), ("z", 0), ("b", 1)], "00000101")),
         "choice of weight zero": line_of(base | {"weights": {"a": TOTAL, "z": 0}, "choice": "z"}),
+        "partial, weights are null": line_of(part | {"weights": None}),
+        "partial, R, weights are null": line_of(part_r | {"weights": None}),
+        "partial, only the choice": line_of(part_r | {"weights": {part_r["choice"]: 1}}),
+        "partial, the choice is not in it": line_of(part_r | {"weights": half | {"b": 0}, "choice": "c"}),
+        "partial, all weights": line_of(part_r),
+        "partial, sum W, the choice is not in it": line_of(part_r | {"weights": half, "choice": "c"}),
+        "partial, sum zero": line_of(part_r | {"weights": {"a": 0}, "choice": "c"}),
+        "partial, unmarked": line_of(part | {"marked": False, "reason": "context used before", "weights": {"a": 1}}),
+        "partial is false, all weights": line_of(base | {"partial": False}),
+        "partial is null, all weights": line_of(base | {"partial": None}),
+        "4096 behaviors": line_of(base | {"weights": many, "choice": "only"}),
+        "meta of 64 levels": line_of(base | {"meta": {"x": nested(63, 1)}}),
+        "raw context of 64 levels": line_of(base | {"raw_context": context | {"x": nested(63, 1)}}),
+        "U+FEFF inside a name is text": line_of(base | {"weights": {"\ufeff": TOTAL}, "choice": "\ufeff"}),
     }
     changed: list[tuple[str, Case, str, str]] = [
         ("version 2", {"agentmark": 2}, "agentmark", "not version 1"),
@@ -893,6 +1000,27 @@ def record_vectors() -> Case:
         ("meta with a large integer", {"meta": {"x": 2**53}}, "meta", "a larger integer"),
         ("unknown member", {"payload": "beef"}, "payload", "unknown member"),
         ("unknown member, null", {"note": None}, "note", "unknown member"),
+        ("partial is text", {"partial": "true"}, "partial", "not true or false"),
+        ("partial is a number", {"partial": 1}, "partial", "not true or false"),
+        ("partial, sum above W", part | {"weights": half | {"c": 1}}, "weights", "sum above W"),
+        ("partial, no weights", part | {"weights": {}}, "weights", "no members; null says none"),
+        ("partial, negative weight", part | {"weights": half | {"c": -1}}, "weights", "negative"),
+        ("partial, null weight", part | {"weights": {"a": None}}, "weights", "not an integer"),
+        ("partial, empty name", part | {"weights": {"": 1}}, "weights", "empty name"),
+        ("partial, empty choice", part | {"weights": None, "choice": ""}, "choice", "empty"),
+        ("partial is false, sum below W", {"partial": False, "weights": {"a": 1}, "choice": "a"}, "weights", "not W"),
+        (
+            "partial is false, choice not among weights",
+            {"partial": False, "choice": "Fly"},
+            "choice",
+            "not among the weights",
+        ),
+        ("partial is false, weights are null", {"partial": False, "weights": None}, "weights", "null and marked"),
+        ("partial is null, weights are null", {"partial": None, "weights": None}, "weights", "null and marked"),
+        ("4097 behaviors", {"weights": many | {"z": 0}, "choice": "only"}, "weights", "more than 4096 members"),
+        ("meta of 65 levels", {"meta": {"x": nested(64, 1)}}, "meta", "nested too deep"),
+        ("meta of 65 levels, the last empty", {"meta": {"x": nested(63, [])}}, "meta", "nested too deep"),
+        ("raw_context of 65 levels", {"raw_context": context | {"x": nested(64, 1)}}, "raw_context", "nested too deep"),
     ]
     line = line_of(base)
     texts = [
@@ -912,6 +1040,10 @@ def record_vectors() -> Case:
         ("a list", "[" + line + "]", "record", "not an object"),
         ("text", '"record"', "record", "not an object"),
         ("null", "null", "record", "not an object"),
+        ("byte order mark", "\ufeff" + line, "line", "a byte order mark"),
+        ("byte order mark after white space", " \ufeff" + line, "line", "a byte order mark"),
+        ("byte order mark at the end", line + "\ufeff", "line", "not JSON"),
+        ("meta with 5000 digits", line[:-1] + ',"meta":{"x":' + "7" * 5000 + "}}", "meta", "a larger integer"),
     ]
     for member in base:
         rest = {name: value for name, value in base.items() if name != member}
@@ -923,27 +1055,34 @@ def record_vectors() -> Case:
     }
 
 
+PAYLOAD_BITS = {0: "", 8: "01011010", 10: "1011000111", 16: "1010011011100011"}
+LISTS: list[Pairs] = [TICKET, even(8), falling(6), [("yes", 0.7), ("no", 0.3)], [(ASTRAL, 1), (WIDE, 1), ("a", 2)]]
+
+
+def log(
+    label: str, schemes: str, length: int, steps: int, secret: bytes = SECRET, *, lists: list[Pairs] | None = None
+) -> list[Case]:
+    session = fixed(f"log session {label}").hex()[:32]
+    choices = lists or ([even(16)] if "R" in schemes else LISTS)
+    places = [(i, schemes[i % len(schemes)], choices[i % len(choices)]) for i in range(steps)]
+    return [marked_record(s, session, i, pairs, PAYLOAD_BITS[length], secret=secret) for i, s, pairs in places]
+
+
+def shuffled(records: list[Case]) -> list[Case]:
+    return sorted(records, key=lambda record: fixed(line_of(record)))
+
+
+def moved(record: Case, *, readable: bool = True) -> Case:
+    """A record of F with another choice."""
+    step_key = step_key_of(SECRET, record["payload_len"], bytes.fromhex(record["context"]))
+    for name in canonical_order(record["weights"]):
+        equations = f_equations(step_key, record["weights"], name, record["payload_len"])
+        if name != record["choice"] and (equations is not None) == readable:
+            return record | {"choice": name}
+    return record
+
+
 def log_vectors() -> Case:
-    payload_bits = {0: "", 8: "01011010", 10: "1011000111", 16: "1010011011100011"}
-    lists: list[Pairs] = [TICKET, even(8), falling(6), [("yes", 0.7), ("no", 0.3)], [(ASTRAL, 1), (WIDE, 1), ("a", 2)]]
-
-    def log(label: str, schemes: str, length: int, steps: int, secret: bytes = SECRET) -> list[Case]:
-        session = fixed(f"log session {label}").hex()[:32]
-        choices = [even(16)] if "R" in schemes else lists
-        places = [(i, schemes[i % len(schemes)], choices[i % len(choices)]) for i in range(steps)]
-        return [marked_record(s, session, i, pairs, payload_bits[length], secret=secret) for i, s, pairs in places]
-
-    def shuffled(records: list[Case]) -> list[Case]:
-        return sorted(records, key=lambda record: fixed(line_of(record)))
-
-    def moved(record: Case, *, readable: bool = True) -> Case:
-        step_key = step_key_of(SECRET, record["payload_len"], bytes.fromhex(record["context"]))
-        for name in canonical_order(record["weights"]):
-            equations = f_equations(step_key, record["weights"], name, record["payload_len"])
-            if name != record["choice"] and (equations is not None) == readable:
-                return record | {"choice": name}
-        return record
-
     clean_f, clean_r = log("clean F", "F", 16, 40), log("clean R", "R", 10, 14)
     mixed, zero = log("mixed", "FR", 8, 16), log("L = 0", "F", 0, 30)
     own_id = {"key_id": key_id(SECRET)}
@@ -984,6 +1123,127 @@ def log_vectors() -> Case:
     return {"logs": logs}
 
 
+# Section 9.2: claims and parts of lists
+
+
+def part(record: Case, *names: str) -> Case:
+    """The record with only these weights."""
+    kept = {name: weight for name, weight in record["weights"].items() if name in names}
+    return record | {"weights": kept or None, "partial": True}
+
+
+def claim_vectors() -> list[Case]:
+    def ours(records: list[Case]) -> list[Case]:
+        return [record | {"key_id": key_id(SECRET)} for record in records]
+
+    short_lists: list[Pairs] = [TICKET, even(8), [(ASTRAL, 5), (WIDE, 3), ("a", 2)]]
+    clean_f, clean_r = log("claim F", "F", 16, 20), log("claim R", "R", 10, 6, lists=short_lists)
+    mixed, zero = log("claim mixed", "FR", 8, 8, lists=short_lists), log("claim L = 0", "F", 0, 12)
+    zero_r = log("claim L = 0, R", "R", 0, 4, lists=short_lists)
+    other_f, other_r = log("claim other F", "F", 16, 12, OTHER_SECRET), log("claim other R", "R", 10, 4, OTHER_SECRET)
+    foreign_f, foreign_r = shuffled(clean_f + ours(other_f[:6])), shuffled(clean_r + ours(other_r[:2]))
+    impossible_r = clean_r[0] | {"weights": {"a": TOTAL - 1, "b": 1}, "choice": "b"}
+    impossible_f = [moved(record, readable=False) for record in log("claim moved", "F", 16, 20, lists=[TICKET])]
+    again = [record | {"meta": {"copy": 1}, "session": "another"} for record in clean_f[::5]]
+    conflicts = [
+        moved(clean_f[1]),
+        clean_f[6] | {"scheme": "R"},
+        clean_f[8] | {"weights": {clean_f[8]["choice"]: TOTAL}},
+    ]
+    set_aside = [
+        moved(clean_f[0]) | {"marked": False, "reason": "context used before"},
+        clean_f[3] | {"enforced": False},
+        moved(clean_f[4]) | {"marked": False, "reason": "context used before", "enforced": False},
+    ]
+    parts = [part(r, *list(r["weights"])[:2], *([r["choice"]] if i % 2 else [])) for i, r in enumerate(clean_r)]
+    right = {length: integer_of(bits) for length, bits in PAYLOAD_BITS.items()}
+    wrong = right[16] ^ 1
+    claims: list[tuple[str, int, list[Case], int, str | None]] = [
+        ("F", 16, clean_f, right[16], None),
+        ("F, noise 0", 16, clean_f, right[16], "0"),
+        ("F, noise 0.1", 16, clean_f, right[16], "0.1"),
+        ("F, noise 0.5", 16, clean_f, right[16], "0.5"),
+        ("R", 10, clean_r, right[10], None),
+        ("F and R", 8, mixed, right[8], None),
+        ("foreign steps: F", 16, foreign_f, right[16], None),
+        ("foreign steps: F, noise 0", 16, foreign_f, right[16], "0"),
+        ("foreign steps: F, noise 0.1", 16, foreign_f, right[16], "0.1"),
+        ("foreign steps: F, noise 0.5", 16, foreign_f, right[16], "0.5"),
+        ("foreign steps: R", 10, foreign_r, right[10], None),
+        ("impossible steps are left out: F", 16, impossible_f, right[16], "0"),
+        ("impossible steps are left out: R", 10, [impossible_r, *clean_r[1:]], right[10], "0"),
+        ("wrong claim", 16, clean_f, wrong, None),
+        ("wrong claim, noise 0", 16, clean_f, wrong, "0"),
+        ("wrong claim: R", 10, clean_r, right[10] ^ 2**9, None),
+        ("wrong key: all set aside", 16, other_f, right[16], None),
+        ("wrong key under our key id: F", 16, ours(other_f), right[16], None),
+        ("wrong key under our key id: R", 10, ours(other_r), right[10], "0.5"),
+        ("duplicates count once, conflicting copies erase", 16, shuffled(clean_f + again + conflicts), right[16], None),
+        ("unmarked and unenforced records", 16, clean_f + set_aside, right[16], None),
+        ("parts of lists", 10, parts, right[10], None),
+        ("parts of lists among whole ones", 10, clean_r[:3] + parts[3:], right[10], "0.1"),
+        ("parts of lists: wrong claim", 10, parts, right[10] ^ 5, None),
+        ("a part conflicts with the whole", 10, shuffled(clean_r + parts[:2]), right[10], None),
+        (
+            "steps of F cannot be read from a part",
+            16,
+            [part(r, "b0") for r in clean_f[:5]] + clean_f[5:],
+            right[16],
+            "0",
+        ),
+        ("L = 0: F", 0, zero, 0, None),
+        ("L = 0: F and R, with foreign steps", 0, zero + zero_r + ours(log("x", "F", 0, 4, OTHER_SECRET)), 0, None),
+        ("empty", 16, [], right[16], None),
+    ]
+    names = "name secret payload_len lines payload noise evidence_millibits"
+    cases = []
+    for name, length, records, payload, noise in claims:
+        claim = [name, SECRET.hex(), length, list(map(line_of, records)), hex_integer(payload, length), noise]
+        cases.append(named(names, *claim, evidence_millibits(records, SECRET, payload, length, noise)))
+    return cases
+
+
+def part_vectors() -> list[Case]:
+    """Readings of parts. Lists are given by their weights, in parts of W."""
+    ticket, high = quantise(TICKET), TOTAL // 100
+    wide = {ASTRAL: 30 * high, WIDE: 20 * high, "e\u0301": 10 * high, "\u00e9": 5 * high}
+    cases: list[tuple[str, int, Weights | None, str]] = [
+        ("all weights", 8, ticket, "Book"),
+        ("only the choice", 8, {"Pay": ticket["Pay"]}, "Pay"),
+        ("only the choice, most of the mass", 16, {"Search": 90 * high}, "Search"),
+        ("only the choice, small", 16, {"rare": TOTAL // 50}, "rare"),
+        ("only the choice, tiny: every exponential underflows", 16, {"rare": 2048}, "rare"),
+        ("none", 8, None, "Book"),
+        ("none, L = 0", 0, None, ASTRAL),
+        ("the first three, with the choice", 10, {name: ticket[name] for name in ("Search", "Book", "Pay")}, "Book"),
+        ("the first three, without the choice", 10, {n: ticket[n] for n in ("Search", "Book", "Pay")}, "Modify"),
+        ("only a rival", 8, {"Search": ticket["Search"]}, "Check-in"),
+        ("a rival of weight zero", 8, {"Search": ticket["Search"], "Zero": 0, "Book": ticket["Book"]}, "Search"),
+        ("only a rival of weight zero", 8, {"Zero": 0}, "Search"),
+        ("choice of weight zero", 8, {"Search": ticket["Search"], "Zero": 0}, "Zero"),
+        ("names beyond ASCII, with the choice", 128, wide, "\u00e9"),
+        ("names beyond ASCII, without the choice", 8, wide, "\u4f1a"),
+        ("nearly all the mass, with the choice", 8, {"a": 60 * high, "b": TOTAL - 60 * high - 1}, "b"),
+        ("nearly all the mass, without the choice: only r fits", 8, {"a": 60 * high, "b": 39 * high}, "c"),
+        ("one guess fits", 8, {"a": 60 * high, "b": 37 * high}, "c"),
+        ("all the mass, without the choice", 8, {"a": TOTAL // 2, "b": TOTAL // 2}, "c"),
+    ]
+    names = "name secret context payload_len weights choice rows pad e_values"
+    vectors = []
+    for name, length, weights, choice in cases:
+        context = fixed(f"part {name}")
+        step_key = step_key_of(SECRET, length, context)
+        row_list = [hex_integer(row, length) for row in rows(step_key, "R", length, 8)]
+        e_values = [repr(value) for value in part_e_values(step_key, weights or {}, choice)]
+        step = [name, SECRET.hex(), context.hex(), length, weights, choice, row_list, pad(step_key, "R", 8)]
+        vectors.append(named(names, *step, e_values))
+    return vectors
+
+
+def evidence_vectors() -> Case:
+    return {"claims": claim_vectors(), "partial": part_vectors()}
+
+
 FILES: dict[str, Callable[[], Case]] = {
     "context.json": context_vectors,
     "keys.json": keys_vectors,
@@ -992,6 +1252,7 @@ FILES: dict[str, Callable[[], Case]] = {
     "scheme_r.json": r_vectors,
     "record.json": record_vectors,
     "log.json": log_vectors,
+    "evidence.json": evidence_vectors,
 }
 
 

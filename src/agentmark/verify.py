@@ -101,9 +101,11 @@ class Verifier:
         intake = self.take_in(records)
         readings = [step.reading for step in intake.steps]
         found: dict[int, None] = {}
+        # In a window that one identity dominates, a single rate in the middle of the range finds it.
+        rates = self._search_rates[1:2] or self._search_rates
         for first, last in windows(len(readings)):
             part = [reading for reading in readings[first:last] if reading is not None]
-            for candidate in self._candidates(part, intake.payload_len).candidates:
+            for candidate in self._candidates(part, intake.payload_len, rates).candidates:
                 found[candidate.payload] = None
         stretches = segment(
             readings, list(found), bits_paid=lambda payload: self._bits_paid(payload, intake.payload_len)
@@ -174,7 +176,7 @@ class Verifier:
                 raise SettingError("claim", f"{claim} does not fit {intake.payload_len} bits")
             search = _Search((_Candidate(claim, CLAIM),), None)
         else:
-            search = self._candidates(intake.readings, intake.payload_len)
+            search = self._candidates(intake.readings, intake.payload_len, self._search_rates)
 
         # (7) Judge the best as a claim, with every identity that was tried paid for.
         unique = {candidate.payload: candidate for candidate in reversed(search.candidates)}
@@ -205,18 +207,18 @@ class Verifier:
             findings=tuple([_finding(step, best) for step in intake.steps]),
         )
 
-    def _candidates(self, readings: list[Reading], payload_len: int) -> "_Search":
+    def _candidates(self, readings: list[Reading], payload_len: int, rates: tuple[float, ...]) -> "_Search":
         """Candidates by every route that applies, cheapest first: registry, clean solution, noisy decoding."""
         named: list[_Candidate] = []
         if self._registry is not None and len(self._registry):
-            named = _registry_candidates(self._registry, readings, self._search_rates or (1e-9,))
+            named = _registry_candidates(self._registry, readings, rates or (1e-9,))
             if self._suffices(named, readings, payload_len):
                 return _Search(tuple(named), None)
         search = _clean_search(readings, payload_len, self._search_limit)
         candidates = [*search.candidates, *named]
         could_name = _potential_bits(readings) >= payload_len - log2(self.threshold)
-        if self._search_rates and could_name and not search.candidates:
-            candidates += self._noisy_candidates(readings, payload_len)
+        if rates and could_name and not search.candidates:
+            candidates += self._noisy_candidates(readings, payload_len, rates)
         return _Search(tuple(candidates), search.consistent, search.work, search.over_limit)
 
     @property
@@ -231,11 +233,13 @@ class Verifier:
                 return True
         return False
 
-    def _noisy_candidates(self, readings: list[Reading], payload_len: int) -> list["_Candidate"]:
+    def _noisy_candidates(
+        self, readings: list[Reading], payload_len: int, rates: tuple[float, ...]
+    ) -> list["_Candidate"]:
         if payload_len <= transform_limit():
             return [
                 _Candidate(payload, WALSH_HADAMARD)
-                for rate in self._search_rates
+                for rate in rates
                 for payload in likeliest_payloads(readings, payload_len, noise=rate)
             ]
         hard = [reading for reading in readings if isinstance(reading, SymbolSet)]

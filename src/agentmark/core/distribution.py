@@ -53,14 +53,7 @@ class BehaviorDistribution:
     @classmethod
     def from_weights(cls, weights: Mapping[str, int]) -> Self:
         """Take integers that were quantised before; refuse any that could not have been."""
-        for name, weight in weights.items():
-            _check_name(name)
-            if type(weight) is not int:
-                raise DistributionError(f"weights[{name!r}]", f"{weight!r} is not an integer")
-            if not 0 <= weight <= TOTAL_WEIGHT:
-                raise DistributionError(f"weights[{name!r}]", f"is outside 0 to 2^{WEIGHT_BITS}")
-        _check_count(len(weights))
-        total = sum(weights.values())
+        total = checked_total(weights)
         if total != TOTAL_WEIGHT:
             raise DistributionError("weights", f"sum to {total}, not to 2^{WEIGHT_BITS} = {TOTAL_WEIGHT}")
         return cls._in_canonical_order(weights.items())
@@ -145,6 +138,18 @@ def _exact_ratio(name: str, probability: Rational) -> tuple[int, int]:
     if probability is True or probability is False:
         raise DistributionError(f"weights[{name!r}]", f"{probability!r} is not a number")
     return numerator, denominator
+
+
+def checked_total(weights: Mapping[str, int]) -> int:
+    """The sum of integer weights, each of which could have been quantised: all of a list, or a part."""
+    for name, weight in weights.items():
+        _check_name(name)
+        if type(weight) is not int:
+            raise DistributionError(f"weights[{name!r}]", f"{weight!r} is not an integer")
+        if not 0 <= weight <= TOTAL_WEIGHT:
+            raise DistributionError(f"weights[{name!r}]", f"is outside 0 to 2^{WEIGHT_BITS}")
+    _check_count(len(weights))
+    return sum(weights.values())
 
 
 def first_repeated(names: Sequence[str]) -> str | None:

@@ -6,7 +6,7 @@ The first clock to ring wins, with probability weight_b / total whatever the sym
 
 from collections.abc import Callable, Mapping
 from hashlib import blake2b
-from math import exp, log
+from math import exp, fsum, log
 from struct import Struct
 
 from agentmark.core.distribution import TOTAL_WEIGHT, BehaviorDistribution
@@ -95,26 +95,35 @@ def decode_partial(
     all ring later than time x with probability exp(-rest * x)). Divided by its mean over all symbols, that is an
     e-value.
     """
-    rows = coefficient_rows(step_key, R_ROWS, payload_len, SYMBOL_BITS)
-    rivals = {name: weight / TOTAL_WEIGHT for name, weight in partial_weights.items() if weight and name != behavior}
+    rivals = {name: weight for name, weight in partial_weights.items() if weight and name != behavior}
+    # What the logged rivals leave: the behavior's own mass, and that of the rivals that were not logged.
+    left = (TOTAL_WEIGHT - sum(rivals.values())) / TOTAL_WEIGHT
     own = partial_weights.get(behavior)
-    unseen = 1 - sum(rivals.values())
-    shares = [share for share in UNKNOWN_SHARES if share <= unseen] or [unseen]
     if own is not None:
         shares = [own / TOTAL_WEIGHT]
-    likelihoods = [0.0] * SYMBOL_COUNT
-    if min(shares) > 0:
-        logs = _log_uniforms(step_key, behavior)
-        first_rival = _first_rivals(step_key, rivals)
-        for share in shares:
-            rest = max(unseen - share, 0.0)
-            for symbol in range(SYMBOL_COUNT):
-                clock = -logs[symbol] / share
-                if clock < first_rival[symbol]:
-                    likelihoods[symbol] += exp(-rest * clock)
-    mean = sum(likelihoods) / SYMBOL_COUNT
-    values = tuple([likelihood / mean if mean else 0.0 for likelihood in likelihoods])
-    return SoftSymbols(tuple(rows), pad_bits(step_key, R_PAD, SYMBOL_BITS), values)
+    else:
+        shares = [share for share in UNKNOWN_SHARES if share <= left]
+        if rivals:
+            # The most it can have been, so that no guess makes a rival seem to win that did not.
+            shares.append(left)
+    exponents: list[list[float]] = [[] for _ in range(SYMBOL_COUNT)]
+    logs = _log_uniforms(step_key, behavior)
+    first_rival = _first_rivals(step_key, rivals)
+    for share in shares:
+        for symbol in range(SYMBOL_COUNT) if share > 0 else ():
+            clock = -logs[symbol] / share
+            if clock < first_rival[symbol]:
+                exponents[symbol].append((share - left) * clock)
+    rows = coefficient_rows(step_key, R_ROWS, payload_len, SYMBOL_BITS)
+    return SoftSymbols(tuple(rows), pad_bits(step_key, R_PAD, SYMBOL_BITS), _relative_likelihoods(exponents))
+
+
+def _relative_likelihoods(exponents: list[list[float]]) -> tuple[float, ...]:
+    """Sums of exponentials, divided by their mean; relative to the largest, so that none comes out as 0/0."""
+    top = max([exponent for some in exponents for exponent in some], default=0.0)
+    sums = [fsum([exp(exponent - top) for exponent in some]) for some in exponents]
+    mean = fsum(sums) / len(sums)
+    return tuple([total / mean if mean else 0.0 for total in sums])
 
 
 def _log_uniforms(step_key: bytes, behavior: str) -> list[float]:
@@ -125,10 +134,11 @@ def _log_uniforms(step_key: bytes, behavior: str) -> list[float]:
     return [log(unit_uniform(lane)) for block in blocks for lane in lanes_of(block, name)]
 
 
-def _first_rivals(step_key: bytes, rivals: Mapping[str, float]) -> list[float]:
+def _first_rivals(step_key: bytes, rivals: Mapping[str, int]) -> list[float]:
     """The time at which the first known rival rings, for every symbol."""
     first = [float("inf")] * SYMBOL_COUNT
-    for name, share in rivals.items():
+    for name, weight in rivals.items():
+        share = weight / TOTAL_WEIGHT
         first = [min(so_far, -ln / share) for so_far, ln in zip(first, _log_uniforms(step_key, name), strict=True)]
     return first
 
