@@ -10,7 +10,7 @@ from typing import Any, Self
 
 from agentmark.core.canonical import MAX_SAFE_INTEGER, canonical_bytes, is_unicode
 from agentmark.core.context import context_digest
-from agentmark.core.distribution import TOTAL_WEIGHT, BehaviorDistribution
+from agentmark.core.distribution import TOTAL_WEIGHT, BehaviorDistribution, checked_total, first_repeated
 from agentmark.core.errors import ContextError, DistributionError, PayloadError, RecordError, RecordVersionError
 from agentmark.core.payload import check_payload_len
 from agentmark.core.prf import DIGEST_SIZE
@@ -30,7 +30,7 @@ _REQUIRED = (
     "choice",
     "marked",
 )
-_OPTIONAL = ("partial", "reason", "enforced", "raw_context", "meta")
+_OPTIONAL = ("partial", "reason", "enforced", "raw_context", "meta", "prev")
 _FIELDS = frozenset((*_REQUIRED, *_OPTIONAL))
 
 
@@ -54,6 +54,8 @@ class StepRecord:
     enforced: bool | None = None
     raw_context: Mapping[str, Any] | None = None
     meta: Mapping[str, Any] | None = None
+    # The digest of the session's record before this one, in a log that is chained.
+    prev: str | None = None
 
     @property
     def where(self) -> str:
@@ -93,6 +95,7 @@ class StepRecord:
             "enforced": self.enforced,
             "raw_context": self.raw_context,
             "meta": self.meta,
+            "prev": self.prev,
         }
         content.update({name: value for name, value in optional.items() if value is not None})
         return content
@@ -110,6 +113,8 @@ class StepRecord:
     def from_json(cls, text: str | bytes, *, where: str = "?") -> Self:
         """Parse and validate one line. `where` names it in errors, for instance "log.jsonl:17"."""
         try:
+            # Bytes are decoded here, strictly: Python's parser would also take UTF-16 and a byte order mark.
+            text = text.decode("utf-8") if isinstance(text, bytes) else text
             content = json.loads(text, object_pairs_hook=_refuse_repeated_names, parse_constant=_refuse_constant)
         except _RepeatedNameError as error:
             raise RecordError(where, str(error), "appears twice in one object") from None
@@ -138,7 +143,7 @@ class StepRecord:
             payload_len=_payload_len(content, where),
             session=_text(content, "session", where),
             step_index=_step_index(content, where),
-            context=_digest(content, where),
+            context=_digest(content, "context", where),
             distribution=distribution,
             behavior=behavior,
             marked=marked,
@@ -147,6 +152,7 @@ class StepRecord:
             enforced=_boolean(content, "enforced", where) if content.get("enforced") is not None else None,
             raw_context=_object(content, "raw_context", where),
             meta=_object(content, "meta", where),
+            prev=_digest(content, "prev", where).hex() if content.get("prev") is not None else None,
         )
 
 
@@ -177,8 +183,7 @@ def _refuse_constant(name: str) -> None:
 def _refuse_repeated_names(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     members = dict(pairs)
     if len(members) != len(pairs):
-        names = [name for name, _ in pairs]
-        raise _RepeatedNameError(next(name for i, name in enumerate(names) if name in names[:i]))
+        raise _RepeatedNameError(first_repeated([name for name, _ in pairs]))
     return members
 
 
@@ -219,11 +224,11 @@ def _step_index(content: dict[str, Any], where: str) -> int:
     return value
 
 
-def _digest(content: dict[str, Any], where: str) -> bytes:
-    text = _text(content, "context", where)
+def _digest(content: dict[str, Any], name: str, where: str) -> bytes:
+    text = _text(content, name, where)
     # bytes.fromhex alone would also take spaces and capitals, and two spellings of one context are two contexts.
     if len(text) != 2 * DIGEST_SIZE or not set(text) <= set("0123456789abcdef"):
-        raise RecordError(where, "context", f"is not a digest of {2 * DIGEST_SIZE} lower-case hexadecimal digits")
+        raise RecordError(where, name, f"is not a digest of {2 * DIGEST_SIZE} lower-case hexadecimal digits")
     return bytes.fromhex(text)
 
 
@@ -236,22 +241,27 @@ def _distribution(content: dict[str, Any], where: str) -> BehaviorDistribution |
     try:
         return BehaviorDistribution.from_weights(weights)
     except DistributionError as error:
-        field = error.field if error.field.startswith("weights") else "weights"
-        raise RecordError(where, field, error.fault) from None
+        raise _weights_error(error, where) from None
 
 
 def _partial_weights(content: dict[str, Any], where: str) -> dict[str, int]:
-    weights = content["weights"] if content["weights"] is not None else {}
+    weights = content["weights"]
+    if weights is None:
+        return {}
     if not isinstance(weights, dict):
         raise RecordError(where, "weights", "is neither an object of integers nor null")
-    missing = TOTAL_WEIGHT - sum([weight for weight in weights.values() if type(weight) is int])
     try:
-        # The rest of the mass stands for the behaviors that were not logged; it may be nothing.
-        BehaviorDistribution.from_weights({**weights, "\0rest": missing} if weights else {"\0rest": TOTAL_WEIGHT})
+        total = checked_total(weights)
     except DistributionError as error:
-        field = error.field if error.field.startswith("weights") and "rest" not in error.field else "weights"
-        raise RecordError(where, field, error.fault) from None
+        raise _weights_error(error, where) from None
+    if total > TOTAL_WEIGHT:
+        raise RecordError(where, "weights", f"sum to {total}, more than 2^32 = {TOTAL_WEIGHT}")
     return weights
+
+
+def _weights_error(error: DistributionError, where: str) -> RecordError:
+    """Faults of names are faults of the member that holds them."""
+    return RecordError(where, error.field if error.field.startswith("weights") else "weights", error.fault)
 
 
 def _object(content: dict[str, Any], name: str, where: str) -> dict[str, Any] | None:

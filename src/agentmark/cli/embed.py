@@ -3,16 +3,18 @@
 import argparse
 import json
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from agentmark.cli.common import EXIT_ATTRIBUTED, add_key_option, load_one_key, new_command
+from agentmark.chain import ChainWriter
+from agentmark.cli.common import EXIT_BAD_INPUT, EXIT_DONE, add_key_option, load_one_key, new_command
+from agentmark.cli.weight_lines import parse_payload, parse_weight_lines
 from agentmark.core.errors import AgentMarkError, SettingError
 from agentmark.embed import Embedder
 from agentmark.log import LogWriter
 from agentmark.record import SCHEMES
 from agentmark.registry import Registry
+from agentmark.signing import SigningKey
 
 
 def add_parser(commands: Any) -> None:
@@ -34,10 +36,15 @@ def add_parser(commands: Any) -> None:
     parser.add_argument("--registry", type=Path, metavar="FILE", help="where the payload's name is looked up")
     parser.add_argument("--scheme", choices=SCHEMES, default="F", help="the paper's F (default) or the race R")
     parser.add_argument("--session", metavar="ID", help="go on with this session (with --first-step)")
+    parser.add_argument("--first-step", type=int, metavar="N", help="with --session: index of its next decision")
     parser.add_argument(
-        "--first-step", type=int, default=0, metavar="N", help="index of the first decision (default 0)"
+        "--keep-going", action="store_true", help='answer an unusable list with {"choice": null, "error": ...}'
     )
     parser.add_argument("--log", type=Path, metavar="FILE", help="append the records to this file")
+    parser.add_argument("--chain", action="store_true", help="with --log: link each record to the one before it")
+    parser.add_argument(
+        "--signing-key", type=Path, metavar="FILE", help="with --chain: also sign checkpoints (agentmark signing-key)"
+    )
     parser.set_defaults(run=run)
 
 
@@ -45,19 +52,28 @@ def run(arguments: argparse.Namespace) -> int:
     registry = Registry.load(arguments.registry) if arguments.registry else None
     embedder = Embedder(
         load_one_key(arguments),
-        arguments.payload if registry else _payload(arguments.payload),
+        arguments.payload if registry else parse_payload(arguments.payload),
         payload_len=arguments.payload_len,
         scheme=arguments.scheme,
         registry=registry,
     )
-    session = embedder.session(arguments.session, first_step=arguments.first_step)
-    log = LogWriter(arguments.log) if arguments.log else None
+    if (arguments.session is None) != (arguments.first_step is None):
+        # From step 0 again, a session that goes on would mark contexts that it has used.
+        raise SettingError("--session", "goes together with --first-step")
+    session = embedder.session(arguments.session, first_step=arguments.first_step or 0)
+    log = _open_log(arguments)
+    unusable = 0
     try:
-        for number, weights, context in _weight_lines():
+        for line in parse_weight_lines(sys.stdin):
             try:
-                choice = session.choose(weights, context=context)
+                choice = session.choose(line.weights, context=line.context, meta=line.meta)
             except AgentMarkError as error:
-                raise SettingError(f"line {number}", str(error)) from None
+                fault = SettingError(f"line {line.number}", str(error))
+                if not arguments.keep_going:
+                    raise fault from None
+                print(json.dumps({"choice": None, "error": str(fault)}, ensure_ascii=False), flush=True)
+                unusable += 1
+                continue
             output: dict[str, Any] = {"choice": choice.behavior}
             if log is None:
                 output["record"] = choice.record.as_dict()
@@ -67,42 +83,17 @@ def run(arguments: argparse.Namespace) -> int:
     finally:
         if log is not None:
             log.close()
-    return EXIT_ATTRIBUTED
+    return EXIT_BAD_INPUT if unusable else EXIT_DONE
 
 
-def _payload(text: str) -> int | str:
-    try:
-        return int(text, 0)
-    except ValueError:
-        return text
-
-
-def _weight_lines() -> Iterator[tuple[int, list[tuple[str, Any]], dict[str, object] | None]]:
-    for number, line in enumerate(sys.stdin, start=1):
-        if not line.strip():
-            continue
-        try:
-            # Pairs, not objects: a name that appears twice must reach the check for it.
-            members = json.loads(line, object_pairs_hook=_Pairs)
-        except ValueError as error:
-            raise SettingError(f"line {number}", f"is not valid JSON: {error}") from None
-        if not isinstance(members, _Pairs):
-            raise SettingError(f"line {number}", "is not a JSON object of weights")
-        named = dict(members)
-        if isinstance(named.get("weights"), _Pairs):
-            context = named.get("context")
-            yield number, named["weights"], _plain(context) if isinstance(context, _Pairs) else None
-        else:
-            yield number, members, None
-
-
-class _Pairs(list[tuple[str, Any]]):
-    """A JSON object as its pairs."""
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, _Pairs):
-        return {name: _plain(item) for name, item in value}
-    if isinstance(value, list):
-        return [_plain(item) for item in value]
-    return value
+def _open_log(arguments: argparse.Namespace) -> LogWriter | None:
+    if arguments.signing_key and not arguments.chain:
+        raise SettingError("--signing-key", "signs the checkpoints of a chain; give --chain as well")
+    if not arguments.log:
+        if arguments.chain:
+            raise SettingError("--chain", "links the records of a log; give --log as well")
+        return None
+    if not arguments.chain:
+        return LogWriter(arguments.log)
+    key = SigningKey.load(arguments.signing_key) if arguments.signing_key else None
+    return LogWriter(arguments.log, chain=ChainWriter(key))
