@@ -3,15 +3,16 @@
 import argparse
 import os
 import sys
+import traceback
 from collections.abc import Sequence
 
 from agentmark import __version__
-from agentmark.cli import demo, embed, identity, inspect, keygen, verify
-from agentmark.cli.common import EXIT_ATTRIBUTED, EXIT_BAD_INPUT
+from agentmark.cli import chain, demo, embed, identity, inspect, keygen, power, signing, verify
+from agentmark.cli.common import EXIT_BAD_INPUT, EXIT_BROKEN_PIPE, EXIT_FAULT
 from agentmark.core.errors import AgentMarkError
 from agentmark.lab import cli as lab
 
-COMMANDS = (keygen, identity, embed, verify, inspect, demo, lab)
+COMMANDS = (keygen, identity, embed, verify, inspect, power, signing, chain, demo, lab)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -24,9 +25,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         # The reader of our output has gone, as in `agentmark inspect LOG | head`. That is its right.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return EXIT_ATTRIBUTED
+        return EXIT_BROKEN_PIPE
     except OSError as error:
         print(f"agentmark: {error.filename or ''}: {error.strerror}", file=sys.stderr)
+    except Exception:
+        # A fault of ours must not look like "not attributed", which is Python's own exit status for it.
+        traceback.print_exc()
+        return EXIT_FAULT
     return EXIT_BAD_INPUT
 
 

@@ -1,0 +1,17 @@
+"""The report: a verdict with all that it rests on, as data, as one page, and signed."""
+
+from agentmark.report.content import InputFile, Provenance, Report, build_report, describe_file
+from agentmark.report.page import render_report
+from agentmark.report.signature import check_report, report_digest, sign_report
+
+__all__ = [
+    "InputFile",
+    "Provenance",
+    "Report",
+    "build_report",
+    "check_report",
+    "describe_file",
+    "render_report",
+    "report_digest",
+    "sign_report",
+]

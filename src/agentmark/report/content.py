@@ -1,0 +1,369 @@
+"""The report as plain data: what the page shows and a signature covers (docs/report.md)."""
+
+import hashlib
+import os
+import platform
+import stat
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from math import log2
+from pathlib import Path
+from typing import TypedDict
+
+from agentmark import __version__
+from agentmark.core.evidence import Evidence
+from agentmark.core.linear import LinearSystem
+from agentmark.core.rlnc import Equation
+from agentmark.core.theory import false_positive_rate
+from agentmark.intake import IMPOSSIBLE, USED, Intake
+from agentmark.report.numbers import bits_text, rate_in_words, rate_text
+from agentmark.verdict import Segment, StepFinding, Verdict
+
+REPORT_VERSION = 1
+# Records beyond these are counted, not shown; so are candidates of one step, and points of a curve are thinned out.
+MAX_STEPS = 2000
+MAX_CANDIDATES = 20
+MAX_POINTS = 400
+
+CONSISTENT = "consistent"
+CONTRADICTING = "contradicting"
+IMPOSSIBLE_STEP = "impossible"
+ERASED = "erased"
+UNSETTLED = "unsettled"
+
+
+class InputFile(TypedDict):
+    """A file that was read. Neither size nor digest if it was a pipe."""
+
+    kind: str
+    path: str
+    size: int | None
+    sha256: str | None
+
+
+class RunnerUpPart(TypedDict):
+    payload: str
+    identity: str | None
+    evidence_bits: str | None
+
+
+class VerdictPart(TypedDict):
+    accepted: bool
+    sentence: str
+    identity: str | None
+    revoked_at: str | None
+    payload: str | None
+    text: str | None
+    candidate: str | None
+    payload_len: int
+    route: str | None
+    consistent: bool | None
+    schemes: list[str]
+    bound: str
+    bound_in_words: str
+    threshold: str
+    evidence_bits: str | None
+    bits_paid: str
+    surplus_bits: str | None
+    level_bits: str
+    potential_bits: str
+    likely_noise: str
+    rank: int
+    used: int
+    agreeing: int
+    contradicting: int
+    records: int
+    outcomes: dict[str, int]
+    bits_needed: str | None
+    steps_needed: int | None
+    search_work: str
+    runner_up: RunnerUpPart | None
+
+
+class OwnershipPart(TypedDict):
+    evidence_bits: str | None
+    bits_paid: str
+    bound: str
+    bound_in_words: str
+
+
+class QuestionPart(TypedDict):
+    claim: str | None
+    registry_size: int | None
+    noise_rates: list[str]
+
+
+class GrowthPart(TypedDict):
+    of: str
+    points: list[tuple[int, str | None]]
+
+
+class RankPart(TypedDict):
+    equations: int
+    points: list[tuple[int, int]]
+
+
+class SegmentPart(TypedDict):
+    payload: str | None
+    identity: str | None
+    first_step: int
+    last_step: int
+    first_record: str
+    last_record: str
+    steps: int
+    evidence_bits: str | None
+    bound: str
+
+
+class StepPart(TypedDict):
+    record: int
+    session: str
+    step: int
+    scheme: str
+    candidates: list[tuple[str, int]]
+    candidates_left_out: int
+    choice: str
+    finding: str
+    outcome: str
+    reason: str | None
+    evidence_bits: str | None
+
+
+class Report(TypedDict):
+    """All that a report says. No floats, no secrets; every text is as it was read."""
+
+    agentmark_report: int
+    made_at: str
+    versions: dict[str, str]
+    command: str
+    keys: list[str]
+    inputs: list[InputFile]
+    question: QuestionPart
+    verdict: VerdictPart
+    ownership: OwnershipPart | None
+    control: VerdictPart
+    growth: GrowthPart
+    rank_growth: RankPart | None
+    findings: list[str]
+    passed_over: list[str]
+    segments: list[SegmentPart]
+    steps: list[StepPart]
+    steps_left_out: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Provenance:
+    """Where a report comes from: when, by which command, with which keys and files."""
+
+    made_at: datetime
+    command: str
+    key_ids: Sequence[str] = ()
+    inputs: Sequence[InputFile] = ()
+
+
+def describe_file(kind: str, path: str | os.PathLike[str]) -> InputFile:
+    """Size and SHA-256 of a file. A pipe can be read once only, and not by this."""
+    shown = os.fsencode(path).decode("utf-8", "backslashreplace")
+    if not stat.S_ISREG(Path(path).stat().st_mode):
+        return InputFile(kind=kind, path=shown, size=None, sha256=None)
+    with Path(path).open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+        return InputFile(kind=kind, path=shown, size=file.tell(), sha256=digest)
+
+
+def build_report(
+    verdict: Verdict,
+    *,
+    control: Verdict,
+    intake: Intake,
+    noise_rates: Sequence[float],
+    provenance: Provenance,
+    claim: str | None = None,
+    registry_size: int | None = None,
+    findings: Iterable[str] = (),
+    passed_over: Iterable[str] = (),
+    segments: Iterable[Segment] = (),
+) -> Report:
+    """Put a verdict, its control and the steps it rests on together.
+
+    `intake` is that of the same records. `findings` are sentences on tampering beside the verdict's own.
+    """
+    return Report(
+        agentmark_report=REPORT_VERSION,
+        made_at=provenance.made_at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        versions={"agentmark": __version__, "python": platform.python_version()},
+        command=provenance.command,
+        keys=list(provenance.key_ids),
+        inputs=list(provenance.inputs),
+        question=QuestionPart(
+            claim=claim, registry_size=registry_size, noise_rates=[f"{rate:g}" for rate in noise_rates]
+        ),
+        verdict=_verdict_part(verdict),
+        ownership=_ownership_part(verdict),
+        control=_verdict_part(control),
+        growth=_growth(verdict, intake, noise_rates),
+        rank_growth=_rank_growth(intake),
+        findings=[*verdict.tampering, *findings],
+        passed_over=list(passed_over),
+        segments=[_segment_part(segment, verdict.payload_len) for segment in segments],
+        steps=[
+            _step_part(number, finding, noise_rates)
+            for number, finding in enumerate(verdict.findings[:MAX_STEPS], start=1)
+        ],
+        steps_left_out=max(0, len(verdict.findings) - MAX_STEPS),
+    )
+
+
+def _verdict_part(verdict: Verdict) -> VerdictPart:
+    return VerdictPart(
+        accepted=verdict.accepted,
+        sentence=verdict.sentence,
+        identity=verdict.identity if verdict.accepted else None,
+        revoked_at=verdict.revoked_at if verdict.accepted else None,
+        payload=_hex(verdict.payload, verdict.payload_len),
+        text=verdict.text,
+        candidate=_hex(verdict.candidate, verdict.payload_len),
+        payload_len=verdict.payload_len,
+        route=verdict.route,
+        consistent=verdict.consistent,
+        schemes=list(verdict.schemes),
+        bound=rate_text(verdict.false_positive_rate),
+        bound_in_words=rate_in_words(verdict.false_positive_rate),
+        threshold=f"{verdict.threshold:g}",
+        evidence_bits=bits_text(verdict.evidence_bits),
+        bits_paid=_bits(verdict.bits_paid),
+        surplus_bits=bits_text(verdict.surplus),
+        level_bits=_bits(verdict.bits_paid - log2(verdict.threshold)),
+        potential_bits=_bits(verdict.potential_bits),
+        likely_noise=f"{verdict.likely_noise:g}",
+        rank=verdict.rank,
+        used=verdict.counts[USED],
+        agreeing=verdict.agreeing,
+        contradicting=verdict.contradicting,
+        records=verdict.record_count,
+        outcomes=dict(sorted(verdict.counts.items())),
+        bits_needed=bits_text(verdict.bits_needed),
+        steps_needed=verdict.steps_needed,
+        search_work=f"{verdict.search_work:.1e}",
+        runner_up=_runner_up_part(verdict),
+    )
+
+
+def _runner_up_part(verdict: Verdict) -> RunnerUpPart | None:
+    second = verdict.runner_up
+    if second is None:
+        return None
+    return RunnerUpPart(
+        payload=_hex(second.payload, verdict.payload_len) or "",
+        # Beside an attribution it is plain who is not meant. Without one, a name here would be an insinuation.
+        identity=second.identity if verdict.accepted else None,
+        evidence_bits=bits_text(second.evidence_bits),
+    )
+
+
+def _ownership_part(verdict: Verdict) -> OwnershipPart | None:
+    if verdict.ownership_bits is None:
+        return None
+    # The payload was looked for in the same log, so that its price is due here as well.
+    rate = false_positive_rate(max(verdict.ownership_bits - verdict.bits_paid, 0.0))
+    return OwnershipPart(
+        evidence_bits=bits_text(verdict.ownership_bits),
+        bits_paid=_bits(verdict.bits_paid),
+        bound=rate_text(rate),
+        bound_in_words=rate_in_words(rate),
+    )
+
+
+def _growth(verdict: Verdict, intake: Intake, noise_rates: Sequence[float]) -> GrowthPart:
+    """Evidence after each record, in the order of the log: for the candidate, or what the steps could say."""
+    evidence = Evidence(noise_rates)
+    possible = 0.0
+    totals: list[float] = []
+    for step in intake.steps:
+        if step.reading is not None:
+            possible += step.reading.evidence_bits
+            if verdict.candidate is not None:
+                evidence.update(step.reading.e_value(verdict.candidate))
+        totals.append(possible if verdict.candidate is None else evidence.bits)
+    return GrowthPart(
+        of="steps" if verdict.candidate is None else "candidate",
+        points=[(0, "0.000"), *[(i + 1, bits_text(totals[i])) for i in _thinned(len(totals))]],
+    )
+
+
+def _rank_growth(intake: Intake) -> RankPart | None:
+    """How many payload bits the equations of F speak of, after each record; None without equations."""
+    system = LinearSystem(intake.payload_len)
+    equations = 0
+    ranks = []
+    for step in intake.steps:
+        if step.reading is not None and step.record.scheme == "F":
+            equations += len(step.reading.rows)
+            for row in step.reading.rows if system.rank < intake.payload_len else ():
+                system.update(Equation(row, 0))
+        ranks.append(system.rank)
+    if equations == 0 or intake.payload_len == 0:
+        return None
+    return RankPart(equations=equations, points=[(0, 0), *[(i + 1, ranks[i]) for i in _thinned(len(ranks))]])
+
+
+def _thinned(count: int) -> list[int]:
+    """At most about MAX_POINTS positions, evenly spread; the last is always among them."""
+    stride = -(-count // MAX_POINTS) or 1
+    return [i for i in range(count) if (count - 1 - i) % stride == 0]
+
+
+def _segment_part(segment: Segment, payload_len: int) -> SegmentPart:
+    return SegmentPart(
+        payload=_hex(segment.payload, payload_len),
+        identity=segment.identity,
+        first_step=segment.first + 1,
+        last_step=segment.last + 1,
+        first_record=segment.first_record,
+        last_record=segment.last_record,
+        steps=segment.last - segment.first + 1,
+        evidence_bits=bits_text(segment.evidence_bits),
+        bound=rate_text(segment.false_positive_rate),
+    )
+
+
+def _step_part(number: int, finding: StepFinding, noise_rates: Sequence[float]) -> StepPart:
+    record = finding.record
+    weights = (
+        record.distribution.as_weights() if record.distribution is not None else dict(record.partial_weights or {})
+    )
+    shown = sorted(weights.items(), key=lambda item: (item[0] != record.behavior, -item[1], item[0]))[:MAX_CANDIDATES]
+    # Without room for noise, one contradiction rules the candidate out: no number of bits says that.
+    fatal = finding.agrees is False and max(noise_rates) == 0
+    return StepPart(
+        record=number,
+        session=record.session,
+        step=record.step_index,
+        scheme=record.scheme,
+        candidates=sorted(shown, key=lambda item: (-item[1], item[0])),
+        candidates_left_out=len(weights) - len(shown),
+        choice=record.behavior,
+        finding=_finding_name(finding),
+        outcome=finding.outcome,
+        reason=record.reason,
+        evidence_bits=bits_text(finding.evidence_bits) if finding.outcome == USED and not fatal else None,
+    )
+
+
+def _finding_name(finding: StepFinding) -> str:
+    if finding.outcome == IMPOSSIBLE:
+        return IMPOSSIBLE_STEP
+    if finding.outcome != USED:
+        return ERASED
+    if finding.agrees is None:
+        return UNSETTLED
+    return CONSISTENT if finding.agrees else CONTRADICTING
+
+
+def _hex(payload: int | None, payload_len: int) -> str | None:
+    return None if payload is None else f"{payload:0{-(-payload_len // 4)}x}"
+
+
+def _bits(bits: float) -> str:
+    return bits_text(bits) or "0.000"
