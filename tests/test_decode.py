@@ -83,7 +83,7 @@ def test_the_registry_scan_ranks_as_scoring_each_identity_does(scheme: str, soft
     if soft and scheme == "R":
         log[::2] = [record.with_partial_weights({}) for record in log[::2]]
     readings = readings_of(log)
-    best = best_identities(payloads, readings, payload_len=21, noise=0.2, count=3)
+    best = best_identities(payloads, readings, payload_len=21, noise=[0.2], count=3)
     truth = sorted((score(readings, m, 0.2) for m in payloads), reverse=True)[:3]
     # Scores are rounded to sixteenths of a bit for the ranking.
     assert [score(readings, payloads[i], 0.2) for i in best] == pytest.approx(truth, abs=40 / 16)
@@ -97,9 +97,9 @@ def test_the_registry_scan_without_numpy(monkeypatch: pytest.MonkeyPatch) -> Non
     payloads = [rng.getrandbits(16) for _ in range(200)]
     log = [r.with_partial_weights({}) for r in marked_log(KEY, scheme="R", payload=payloads[9], steps=120)]
     readings = readings_of(log)
-    fast = best_identities(payloads, readings, payload_len=16, noise=0.2)
+    fast = best_identities(payloads, readings, payload_len=16, noise=[0.2])
     monkeypatch.setattr(registry_scan, "find_spec", lambda name: None)
-    assert best_identities(payloads, readings, payload_len=16, noise=0.2) == fast
+    assert best_identities(payloads, readings, payload_len=16, noise=[0.2]) == fast
     assert fast[0] == 9
 
 

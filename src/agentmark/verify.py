@@ -338,11 +338,9 @@ def _clean_search(readings: list[Reading], payload_len: int, limit: int) -> _Sea
     return _Search(unique, bool(result.payloads), result.work)
 
 
-def _registry_candidates(registry: Registry, readings: list[Reading], rates: Iterable[float]) -> list[_Candidate]:
+def _registry_candidates(registry: Registry, readings: list[Reading], rates: Sequence[float]) -> list[_Candidate]:
     payloads = [identity.payload for identity in registry]
-    best: list[int] = []
-    for rate in rates:
-        best += best_identities(payloads, readings, payload_len=registry.payload_len, noise=rate)
+    best = best_identities(payloads, readings, payload_len=registry.payload_len, noise=rates)
     return [_Candidate(payloads[i], REGISTRY) for i in best]
 
 

@@ -47,18 +47,21 @@ class _Columns:
 
 
 def best_identities(
-    payloads: Sequence[int], readings: Sequence[Reading], *, payload_len: int, noise: float, count: int = 2
+    payloads: Sequence[int], readings: Sequence[Reading], *, payload_len: int, noise: Sequence[float], count: int = 2
 ) -> list[int]:
-    """Indices of the identities with the highest product of e-values at this noise rate, best first."""
+    """Indices of the identities with the highest product of e-values, best first, for each noise rate in turn."""
     hard = [reading for reading in readings if isinstance(reading, SymbolSet)]
     if len(hard) < len(readings):
-        return _best_by_table(payloads, readings, payload_len, noise, count)
+        return [i for rate in noise for i in _best_by_table(payloads, readings, payload_len, rate, count)]
     columns = _Columns.of(payloads, payload_len)
-    counters: list[int] = []
+    counters: list[list[int]] = [[] for _ in noise]
     for reading in hard:
-        gain = log2((1 - noise) / reading.share + noise) - log2(noise)
-        _add(counters, round(SCORE_SCALE * gain), _agreeing(columns, reading))
-    return _largest(counters, columns.everyone, count)
+        # Who agrees is the same for every rate, and takes most of the time.
+        agreeing = _agreeing(columns, reading)
+        for rate, counter in zip(noise, counters, strict=True):
+            gain = log2((1 - rate) / reading.share + rate) - log2(rate)
+            _add(counter, round(SCORE_SCALE * gain), agreeing)
+    return [i for counter in counters for i in _largest(counter, columns.everyone, count)]
 
 
 def _best_by_table(

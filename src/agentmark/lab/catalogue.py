@@ -13,6 +13,14 @@ EXPERIMENTS = {
     "false_positives": "agentmark.lab.false_positives",
     "capacity": "agentmark.lab.capacity",
     "speed": "agentmark.lab.speed",
+    "validity": "agentmark.lab.validity",
+    "evidence_power": "agentmark.lab.evidence_power",
+    "single_episode": "agentmark.lab.single_episode",
+    "rewriting": "agentmark.lab.rewriting",
+    "splices": "agentmark.lab.splices",
+    "registry_scale": "agentmark.lab.registry_scale",
+    "weaker_views": "agentmark.lab.weaker_views",
+    "attacks": "agentmark.lab.attacks",
 }
 
 

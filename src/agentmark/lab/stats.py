@@ -187,6 +187,33 @@ def _solve(rising: Callable[[float], float]) -> float:
     return (low + high) / 2
 
 
+def quantile_interval(values: Sequence[float], share: float, *, confidence: float = 0.95) -> Interval:
+    """Order statistics around a quantile: valid whatever the values are distributed like.
+
+    Values that were not reached may be infinite; so may then be the limits.
+    """
+    ordered = sorted(values)
+    size = len(ordered)
+    tail = (1 - confidence) / 2
+    # The k-th smallest exceeds the quantile when fewer than k values lie at or below it.
+    low = max((k for k in range(1, size + 1) if 1 - lower_beta(k, size - k + 1, share) <= tail), default=0)
+    high = min((k for k in range(1, size + 1) if lower_beta(k, size - k + 1, share) <= tail), default=size + 1)
+    return Interval(ordered[low - 1] if low else 0.0, ordered[high - 1] if high <= size else float("inf"))
+
+
+def quantile(values: Sequence[float], share: float) -> float:
+    """The smallest value that so many of them do not exceed."""
+    return sorted(values)[max(0, ceil(share * len(values)) - 1)]
+
+
+def moments_interval(count: int, total: float, squares: float, *, confidence: float = 0.95) -> Interval:
+    """As `mean_interval`, from the number of values, their sum and the sum of their squares."""
+    mean = total / count
+    variance = max(0.0, squares / count - mean * mean) * count / (count - 1)
+    margin = normal_quantile(confidence) * sqrt(variance / count)
+    return Interval(mean - margin, mean + margin)
+
+
 def mean_interval(values: Sequence[float], *, confidence: float = 0.95) -> Interval:
     """The mean of independent values, with the normal approximation."""
     margin = normal_quantile(confidence) * stdev(values) / sqrt(len(values))
