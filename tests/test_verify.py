@@ -355,3 +355,42 @@ def _null_log(rng: random.Random, scheme: str, *, steps: int) -> list[StepRecord
             )
         )
     return log
+
+
+def test_a_hopeless_claim_is_a_verdict_whatever_its_evidence() -> None:
+    log = marked_log(KEY, steps=400)
+    for noise in (None, 0.0, 0.001):
+        verdict = Verifier(KEY, noise=noise).verify(log, claim=1)
+        assert not verdict.accepted
+        assert verdict.false_positive_rate == 1.0
+        assert verdict.steps_needed is None
+        assert "inf" not in verdict.sentence
+
+
+def test_a_claim_on_nothing_is_a_verdict() -> None:
+    assert not Verifier(KEY).verify([], claim=42).accepted
+    assert not Verifier(OTHER).verify(marked_log(KEY, steps=5), claim=42).accepted
+    empty = Verifier(KEY, registry=Registry(8, [Identity("a", 5)])).verify([])
+    assert (empty.candidate, empty.consistent) == (None, None)
+
+
+def test_a_registry_of_very_long_payloads_pays_finitely() -> None:
+    registry = Registry(2000, [Identity("a", 5)])
+    session = Embedder(KEY, 7, payload_len=2000).session("long")
+    verdict = Verifier(KEY, registry=registry).verify([session.choose(TICKET_WEIGHTS).record for _ in range(3)])
+    assert not verdict.accepted
+
+
+def test_enough_evidence_for_nobody_promises_nothing() -> None:
+    """Under a wrong key more steps do not help, and the verdict does not say they would."""
+    log = [r.with_partial_weights({}) for r in marked_log(KEY, scheme="R", payload=5, payload_len=8, steps=200)]
+    verdict = Verifier(OTHER, any_key_id=True).verify(log)
+    assert not verdict.accepted
+    assert verdict.steps_needed is None or verdict.steps_needed > 20
+
+
+def test_two_identities_that_share_a_log_are_both_mentioned() -> None:
+    log = marked_log(KEY, scheme="R", payload=1, steps=80) + marked_log(KEY, scheme="R", payload=2, steps=80)
+    verdict = Verifier(KEY).verify(log)
+    assert verdict.payload in (1, 2)
+    assert any("several agents" in finding for finding in verdict.tampering)

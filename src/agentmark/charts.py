@@ -113,8 +113,10 @@ def _line_parts(
         if line.ends_with_cross:
             px, py = at(*line.points[-1])
             parts.append(f'<text class="cross {line.css_class}" x="{px:.1f}" y="{py + 6:.1f}">✕</text>')
-    # Lines start low: above the threshold, on the left, they are least in the way.
-    place = f'x="{LEFT + 4}" y="{level_y - 6:.1f}" style="paint-order:stroke;stroke:var(--panel);stroke-width:5px"'
+    # Lines start low, so that the left is free above the threshold; where they all end far above it, the right is.
+    right = all(line.points[-1][1] > 2 * level for line in series)
+    side = f'x="{WIDTH - RIGHT}" text-anchor="end"' if right else f'x="{LEFT + 4}"'
+    place = f'{side} y="{level_y - 6:.1f}" style="paint-order:stroke;stroke:var(--panel);stroke-width:5px"'
     parts.append(f'<text class="note" {place}>{escape(level_label)}</text>')
     middle = LEFT + inner_width / 2
     parts.append(f'<text class="axis" x="{middle}" y="{HEIGHT - 4}" text-anchor="middle">{escape(x_label)}</text>')

@@ -162,9 +162,8 @@ class Verdict:
         """Further evidence expected to be needed for acceptance; None if more of the same would not help."""
         if self.accepted:
             return 0.0
-        seen = self.potential_bits if self.consistent is not False else max(self.evidence_bits, 0.0)
-        missing = self.bits_paid - log2(self.threshold) - seen
-        if self.search_over_limit and missing <= 0:
+        missing = self._takes - self._seen_bits
+        if self.search_over_limit and self.candidate is None and self.potential_bits >= self._takes:
             return None
         if self.bits_paid < self.payload_len:
             return max(missing, 1.0)
@@ -174,10 +173,21 @@ class Verdict:
     def steps_needed(self) -> int | None:
         """`bits_needed` at the rate of the steps seen so far."""
         bits = self.bits_needed
-        rate = self.potential_bits if self.consistent is not False else self.evidence_bits
-        if bits is None or rate <= 0:
+        if bits is None or self._seen_bits <= 0:
             return 0 if bits == 0.0 else None
-        return ceil(bits * self.counts[USED] / rate)
+        return ceil(bits * self.counts[USED] / self._seen_bits)
+
+    @property
+    def _takes(self) -> float:
+        """Evidence that acceptance takes."""
+        return self.bits_paid - log2(self.threshold)
+
+    @property
+    def _seen_bits(self) -> float:
+        """What the steps have shown so far: for a candidate if there should be one by now, else what they can show."""
+        if self.route == CLAIM or self.potential_bits >= self._takes:
+            return max(self.evidence_bits, 0.0)
+        return self.potential_bits
 
     @property
     def sentence(self) -> str:
@@ -208,13 +218,8 @@ class Verdict:
         used = self.counts[USED]
         if used == 0:
             return f"none of the {self.record_count} records can be used" + self._set_aside()
-        more = "" if self.steps_needed is None else f"; about {self.steps_needed} more steps are needed"
-        takes = self.bits_paid - log2(self.threshold)
         if self.route == CLAIM:
-            return (
-                f"the {used} usable steps carry {self.evidence_bits:.1f} bits of evidence for this claim, "
-                f"and a bound of {self.threshold:.0e} takes {takes:.0f}"
-            )
+            return self._claim_fails(used)
         if self.consistent is False:
             return (
                 f"the {used} usable steps contradict each other, as steps made under another key or identity do, "
@@ -225,9 +230,20 @@ class Verdict:
                 f"reading {self.payload_len} bits from these {used} steps of scheme R would take "
                 f"{self.search_work:.1e} guesses, more than search_limit; use a longer log, or raise the limit"
             )
+        takes = f"a bound of {self.threshold:.0e} takes {self._takes:.0f}"
+        if self.potential_bits >= self._takes:
+            best = f"the best has {max(self.evidence_bits, 0.0):.1f} bits of evidence"
+            return f"no identity explains the {used} usable steps well enough: {best}, and {takes}"
+        more = "" if self.steps_needed is None else f"; about {self.steps_needed} more steps are needed"
+        carried = f"{used} usable steps carry {self.potential_bits:.1f} bits of evidence"
+        return f"{carried}, and naming an identity at {takes}{more}"
+
+    def _claim_fails(self, used: int) -> str:
+        if self.evidence_bits == float("-inf"):
+            return f"one of the {used} usable steps contradicts this claim, and no noise is allowed for"
         return (
-            f"{used} usable steps carry {self.potential_bits:.1f} bits of evidence, and naming an identity "
-            f"at a bound of {self.threshold:.0e} takes {takes:.0f}{more}"
+            f"the {used} usable steps carry {self.evidence_bits:.1f} bits of evidence for this claim, "
+            f"and a bound of {self.threshold:.0e} takes {self._takes:.0f}"
         )
 
     def _set_aside(self) -> str:

@@ -105,6 +105,10 @@ class Verifier:
         rates = self._search_rates[1:2] or self._search_rates
         for first, last in windows(len(readings)):
             part = [reading for reading in readings[first:last] if reading is not None]
+            known = [_Candidate(payload, CLAIM) for payload in found]
+            if self._suffices(known, part, intake.payload_len):
+                # An identity that was found in a wider window explains this one as well.
+                continue
             for candidate in self._candidates(part, intake.payload_len, rates).candidates:
                 found[candidate.payload] = None
         stretches = segment(
@@ -172,7 +176,7 @@ class Verifier:
     def _judge(self, intake: Intake, claim: int | None) -> Verdict:
         # (6) Look for payloads that may explain the steps. How one was found does not matter to its evidence.
         if claim is not None:
-            if not 0 <= claim < 1 << intake.payload_len:
+            if intake.used and not 0 <= claim < 1 << intake.payload_len:
                 raise SettingError("claim", f"{claim} does not fit {intake.payload_len} bits")
             search = _Search((_Candidate(claim, CLAIM),), None)
         else:
@@ -203,12 +207,14 @@ class Verifier:
             search_over_limit=search.over_limit,
             holder=holder,
             runner_up=None if second is None else self._runner_up(second),
-            tampering=tuple(tamper_findings([step.record for step in intake.steps])),
+            tampering=(*tamper_findings([step.record for step in intake.steps]), *self._mixed(best, second)),
             findings=tuple([_finding(step, best) for step in intake.steps]),
         )
 
     def _candidates(self, readings: list[Reading], payload_len: int, rates: tuple[float, ...]) -> "_Search":
         """Candidates by every route that applies, cheapest first: registry, clean solution, noisy decoding."""
+        if not readings:
+            return _Search((), None)
         named: list[_Candidate] = []
         if self._registry is not None and len(self._registry):
             named = _registry_candidates(self._registry, readings, rates or (1e-9,))
@@ -277,10 +283,17 @@ class Verifier:
         """-log2 of the identity's share of the tries: half for the registry's names, half for all payloads."""
         if self._registry is None or not len(self._registry):
             return float(payload_len)
-        share = 2.0 ** -(payload_len + 1)
-        if payload is None or self._registry.holder(payload) is not None:
-            share += 1 / (2 * len(self._registry))
-        return -log2(share)
+        if payload is not None and self._registry.holder(payload) is None:
+            return payload_len + 1.0
+        # Beyond a thousand bits the second share is nothing to a double.
+        return -log2(1 / (2 * len(self._registry)) + 2.0 ** -min(payload_len + 1, 1000))
+
+    def _mixed(self, best: "_Judged | None", second: "_Judged | None") -> list[str]:
+        """Two identities that both pass the bound share the log between them."""
+        needed = -log2(self.threshold)
+        if best is None or second is None or min(best.surplus, second.surplus) < needed:
+            return []
+        return [f"payload {second.payload:#x} explains other steps beyond chance: several agents' records are mixed"]
 
     def _runner_up(self, judged: "_Judged") -> RunnerUp:
         holder = self._registry.holder(judged.payload) if self._registry is not None else None

@@ -112,6 +112,7 @@ def run(arguments: argparse.Namespace) -> int:
     control = verifier.control(records, claim=claim) if wants_control else None
     passed_over = [f"{reader.path}:{line}: cut short by a crash" for reader in readers for line in reader.torn_lines]
     passed_over += [str(error) for reader in readers for error in reader.bad_lines]
+    passed_over += [str(error) for reader in readers for error in reader.bad_checkpoints]
     report = None
     if outputs and control is not None:
         case = _Case(verifier, records, verifier.take_in(records), keys, registry, files, passed_over)

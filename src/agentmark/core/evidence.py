@@ -52,8 +52,9 @@ class Evidence:
 
     @property
     def likely_noise(self) -> float:
-        """The rate of the grid that explains the steps best."""
-        return max(zip(self._sums, self.noise_rates, strict=True))[1]
+        """The rate of the grid that explains the steps best; of equals, the lowest."""
+        top = max(self._sums)
+        return min([rate for total, rate in zip(self._sums, self.noise_rates, strict=True) if total == top])
 
     def merge(self, other: "Evidence") -> None:
         """Add what another part of the log has shown for the same claim."""

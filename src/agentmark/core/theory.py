@@ -53,8 +53,8 @@ _WIN_WORTH = [
 def false_positive_rate(surplus: float) -> float:
     """Chance that `equations - rank` surplus equations agree by luck: 2^-surplus, exactly for F, at most for R."""
     # Never zero: what underflows is still an upper bound.
-    rate: float = 2.0 ** -min(surplus, 1000.0)
-    return min(1.0, max(rate, SMALLEST_RATE))
+    rate: float = 2.0 ** -min(max(surplus, 0.0), 1000.0)
+    return max(rate, SMALLEST_RATE)
 
 
 def rank_distribution(rows: int, payload_len: int) -> list[float]:

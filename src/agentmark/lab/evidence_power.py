@@ -64,7 +64,7 @@ CASES = (
     Case(ALFWORLD.name, "R", FULL_LIST, 50, 200, 3),
     Case(TOOLBENCH.name, "R", CHOSEN_WEIGHT, 400, 150, 2),
     Case(ALFWORLD.name, "R", CHOSEN_WEIGHT, 120, 200, 2),
-    Case(TOOLBENCH.name, "R", ACTION_ONLY, 1200, 60, 1),
+    Case(TOOLBENCH.name, "R", ACTION_ONLY, 1200, 100, 1),
     Case(ALFWORLD.name, "R", ACTION_ONLY, 260, 100, 1),
     Case(TOOLBENCH.name, "R", GAMMA, 1100, 300, 10),
     Case(ALFWORLD.name, "R", GAMMA, 220, 600, 10),
@@ -345,11 +345,11 @@ def _ordering_claim(powers: list[Power]) -> Claim:
 
 
 def _steps(power: Power) -> str:
-    return f"{_number(power.steps)} ({_number(power.interval.low)} to {_number(power.interval.high)})"
-
-
-def _number(steps: float) -> str:
-    return "beyond" if steps == inf else f"{steps:.0f}"
+    if power.steps == inf:
+        return f"over {power.case.steps}"
+    # Few logs have no order statistic that bounds so high a quantile from above.
+    upper = "no upper limit" if power.interval.high == inf else f"{power.interval.high:.0f}"
+    return f"{power.steps:.0f} ({power.interval.low:.0f} to {upper})"
 
 
 def _finite(steps: float) -> float | None:

@@ -38,8 +38,8 @@ class Case:
 CASES = (
     Case(TWO, "F", 8, 200),
     Case(TWO, "R", 8, 100),
-    Case(TWO, "F", 16, 30),
-    Case(TWO, "R", 16, 10),
+    Case(TWO, "F", 16, 100),
+    Case(TWO, "R", 16, 100),
     Case(THREE, "F", 8, 100),
     Case(THREE, "R", 8, 15),
     Case(THREE, "F", 16, 3),

@@ -79,7 +79,7 @@ VIEWS: dict[str, View] = {
 PARTIAL = ("top 5 weights", "top 3 weights", "chosen weight only", "action only")
 WORLDS = {world.name: world for world in (TOOLBENCH, ALFWORLD)}
 LIMITS = {TOOLBENCH.name: 900, ALFWORLD.name: 400}
-LOGS = {"F": 200, "R": 60}
+LOGS = {"F": 200, "R": 100}
 QUICK_LOGS = {"F": 4, "R": 1}
 
 
@@ -229,7 +229,8 @@ def _findings(cells: dict[tuple[str, str, str], ViewCell]) -> Findings:
 
 
 def _steps(steps: float, interval: Interval, world: str) -> str:
-    shown = [
-        f"over {LIMITS[world]}" if value == inf else f"{value:.0f}" for value in (steps, interval.low, interval.high)
-    ]
-    return f"{shown[0]} ({shown[1]} to {shown[2]})" if steps < inf else shown[0]
+    if steps == inf:
+        return f"over {LIMITS[world]}"
+    # Few logs have no order statistic that bounds so high a quantile from above.
+    upper = "no upper limit" if interval.high == inf else f"{interval.high:.0f}"
+    return f"{steps:.0f} ({interval.low:.0f} to {upper})"

@@ -85,7 +85,7 @@ def _reading(verdict: VerdictPart) -> str:
     impossible = verdict["outcomes"].get("impossible under this key", 0)
     rows = [
         f"<b class={css}>{answer}</b>; bound {escape(verdict['bound'])}",
-        f"{_bits(verdict['evidence_bits'])} of evidence, {_rounded(verdict['level_bits'])} needed",
+        f"evidence: {_bits(verdict['evidence_bits'])}, where {_rounded(verdict['level_bits'])} are needed",
         f"{count_text(verdict['used'], 'step')} used, {verdict['contradicting']:,} contradicting, "
         f"{impossible:,} impossible",
     ]
@@ -413,7 +413,7 @@ def _table(heads: Sequence[str], rows: Iterable[Sequence[str]], *, numbers: Sequ
 
 
 def _bits(bits: str | None) -> str:
-    return "nothing (ruled out)" if bits is None else f"{_rounded(bits)} bits"
+    return "ruled out" if bits is None else f"{_rounded(bits)} bits"
 
 
 def _evidence(bits: str | None, *, sign: str = "") -> str:
