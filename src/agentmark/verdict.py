@@ -105,6 +105,11 @@ class Verdict:
         return false_positive_rate(self.surplus) if self.candidate is not None else 1.0
 
     @property
+    def bound_text(self) -> str:
+        """The same as text that is rounded up, so that it is still a bound."""
+        return _upper(self.false_positive_rate)
+
+    @property
     def accepted(self) -> bool:
         return self.candidate is not None and self.false_positive_rate <= self.threshold
 
@@ -211,7 +216,7 @@ class Verdict:
         contradicting = f"; {self.contradicting} of its steps are not from this identity" if self.contradicting else ""
         return (
             "a log made without this key, or for another identity, agrees this well with probability at most "
-            f"{_upper(self.false_positive_rate)} (threshold {self.threshold:.0e}){contradicting}"
+            f"{self.bound_text} (threshold {self.threshold:.0e}){contradicting}"
         )
 
     def _why_not(self) -> str:

@@ -312,7 +312,7 @@ def _verdict_lines(verdict: Verdict, control: Verdict | None) -> list[str]:
         f"  scheme        {' and '.join(verdict.schemes) or '-'}, payload of {verdict.payload_len} bits",
         f"  evidence      {_evidence(verdict)}",
         f"  consistent    {_CONSISTENT[verdict.consistent]}",
-        f"  bound         {verdict.false_positive_rate:.2g} (accepted at {verdict.threshold:g} or below)",
+        f"  bound         {verdict.bound_text} (accepted at {verdict.threshold:g} or below)",
     ]
     lines += [f"  tampering     {finding}" for finding in verdict.tampering]
     if control is not None:
