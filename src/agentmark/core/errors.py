@@ -75,3 +75,21 @@ class RegistryError(AgentMarkError, ValueError):
         super().__init__(f"registry: {entry}: {fault}")
         self.entry = entry
         self.fault = fault
+
+
+class ElicitationError(AgentMarkError):
+    """No usable list could be had from the model: the upstream failed, or what it said cannot be used."""
+
+    def __init__(self, method: str, fault: str) -> None:
+        super().__init__(f"elicitation ({method}): {fault}")
+        self.method = method
+        self.fault = fault
+
+
+class MissingExtraError(AgentMarkError, ImportError):
+    """A part of AgentMark whose package is not installed."""
+
+    def __init__(self, package: str, extra: str) -> None:
+        super().__init__(f"{package} is not installed: pip install 'agentmark[{extra}]'")
+        self.package = package
+        self.extra = extra

@@ -1,0 +1,203 @@
+"""The decider: elicitor, session and log in one object. Every adapter is a thin shell on it.
+
+decision = decider.decide(tools, messages)     # or: await decider.adecide(...)
+...                                            # do decision.behavior (None: decide as you would without AgentMark)
+decider.observe(decision, what_was_done)
+"""
+
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal, Protocol, Self
+
+from agentmark.core.distribution import Rational
+from agentmark.core.errors import DistributionError, ElicitationError, SettingError
+from agentmark.elicit.situation import Candidates, Elicitation, Elicitor, Message, Situation
+from agentmark.embed import Embedder, Session
+from agentmark.log import LogWriter
+from agentmark.record import StepRecord
+
+# A decision among one candidate needs no model.
+ONLY_CANDIDATE = "only candidate"
+
+
+class Sink(Protocol):
+    """Where records go: a `LogWriter`, a database, a tracer."""
+
+    def write(self, record: StepRecord) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What to do next. `behavior` is None when no usable list could be had: the agent then decides for itself."""
+
+    behavior: str | None
+    elicitation: Elicitation
+    # The record that was logged; None while nothing has been decided.
+    record: StepRecord | None
+
+    @property
+    def marked(self) -> bool:
+        return self.record is not None and self.record.marked
+
+    @property
+    def arguments(self) -> Any:
+        """The chosen behavior's arguments, where the elicitor asked for them in the same call."""
+        stated = self.elicitation.arguments
+        return None if stated is None or self.behavior is None else stated.get(self.behavior)
+
+
+class Decider:
+    """Decides for an agent, one step after the other. Thread-safe, as its session is."""
+
+    def __init__(
+        self,
+        marker: Embedder | Session,
+        elicitor: Elicitor,
+        log: Sink | str | Path | None = None,
+        *,
+        fail: Literal["open", "closed"] = "open",
+        meta: Mapping[str, Any] | None = None,
+    ) -> None:
+        """`log` is a sink, or the path of a JSONL log. When no list can be had, fail `open` leaves the decision to the
+        agent, unmarked and logged as such by `observe`; fail `closed` raises `ElicitationError`. `meta` goes into
+        every record.
+        """
+        if fail not in ("open", "closed"):
+            raise SettingError("fail", f"{fail!r} is neither 'open' nor 'closed'")
+        self.session = marker.session() if isinstance(marker, Embedder) else marker
+        self.elicitor = elicitor
+        self._owns_log = isinstance(log, str | Path)
+        self.log: Sink | None = LogWriter(log) if isinstance(log, str | Path) else log
+        self._fail = fail
+        self._meta = dict(meta or {})
+        self._lock = threading.Lock()
+
+    def decide(
+        self,
+        candidates: Candidates,
+        messages: str | Sequence[Message],
+        *,
+        context: Mapping[str, object] | None = None,
+    ) -> Decision:
+        """Ask the elicitor, choose with the mark, log the step."""
+        situation = Situation.of(candidates, messages)
+        elicitation = _without_asking(situation)
+        if elicitation is None:
+            try:
+                elicitation = self.elicitor.elicit(situation)
+            except ElicitationError as error:
+                elicitation = _failed(error, self.elicitor)
+        return self._decided(situation, elicitation, context)
+
+    async def adecide(
+        self,
+        candidates: Candidates,
+        messages: str | Sequence[Message],
+        *,
+        context: Mapping[str, object] | None = None,
+    ) -> Decision:
+        """The same, without blocking the event loop while the model is asked."""
+        situation = Situation.of(candidates, messages)
+        elicitation = _without_asking(situation)
+        if elicitation is None:
+            try:
+                elicitation = await self.elicitor.aelicit(situation)
+            except ElicitationError as error:
+                elicitation = _failed(error, self.elicitor)
+        return self._decided(situation, elicitation, context)
+
+    def decide_from(
+        self,
+        weights: Mapping[str, Rational],
+        *,
+        context: Mapping[str, object] | None = None,
+        method: str = "given",
+        model: str = "none",
+    ) -> Decision:
+        """Choose from a list that is there already."""
+        situation = Situation.of(list(weights), "")
+        return self._decided(situation, Elicitation(method=method, model=model, weights=weights), context)
+
+    def observe(self, decision: Decision, behavior: str | None) -> StepRecord | None:
+        """Say what the agent really did (None: nothing that counts). Returns the record this added, if any.
+
+        A step that was obeyed is in the log already. One that was not is logged again with `enforced: false`, which
+        takes it out of the evidence. A decision that was left to the agent is logged now, unmarked.
+        """
+        if decision.record is None:
+            if behavior is None:
+                return None
+            reason = f"elicitation failed: {decision.elicitation.fault}"
+            record = self.session.unmarked(
+                behavior, reason=_one_line(reason), meta={**self._meta, **decision.elicitation.as_meta()}
+            ).record
+        elif behavior == decision.behavior:
+            return None
+        else:
+            did = {} if behavior is None else {"did": behavior}
+            record = replace(decision.record.with_enforced(False), meta={**(decision.record.meta or {}), **did})
+        self._write(record)
+        return record
+
+    def close(self) -> None:
+        """Close the log, if this decider opened it."""
+        if self._owns_log and isinstance(self.log, LogWriter):
+            self.log.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _decided(
+        self, situation: Situation, elicitation: Elicitation, context: Mapping[str, object] | None
+    ) -> Decision:
+        if elicitation.weights is not None:
+            try:
+                _check_names(elicitation.weights, situation)
+                choice = self.session.choose(
+                    elicitation.weights, context=context, meta={**self._meta, **elicitation.as_meta()}
+                )
+            except DistributionError as error:
+                elicitation = replace(elicitation, weights=None, fault=str(error))
+            else:
+                self._write(choice.record)
+                return Decision(choice.behavior, elicitation, choice.record)
+        if self._fail == "closed":
+            raise ElicitationError(elicitation.method, elicitation.fault or "no list")
+        return Decision(None, elicitation, None)
+
+    def _write(self, record: StepRecord) -> None:
+        if self.log is not None:
+            with self._lock:
+                self.log.write(record)
+
+
+def _without_asking(situation: Situation) -> Elicitation | None:
+    if len(situation.candidates) > 1:
+        return None
+    return Elicitation(method=ONLY_CANDIDATE, model="none", weights={situation.candidates[0].name: 1})
+
+
+def _failed(error: ElicitationError, elicitor: Elicitor) -> Elicitation:
+    return Elicitation(method=elicitor.name, model="none", weights=None, fault=error.fault)
+
+
+def _check_names(weights: Mapping[str, Rational], situation: Situation) -> None:
+    """An elicitor must speak of the candidates, all of them and no others (law L6)."""
+    names = set(situation.names)
+    for name in weights:
+        if name not in names:
+            raise DistributionError(f"weights[{name!r}]", "is no candidate")
+    for name in situation.names:
+        if name not in weights:
+            raise DistributionError(f"weights[{name!r}]", "is missing")
+
+
+def _one_line(text: str, limit: int = 300) -> str:
+    """A reason for a record: printable, and no longer than anyone reads."""
+    flat = " ".join(text.encode("utf-8", "replace").decode("utf-8").split())
+    return flat if len(flat) <= limit else flat[: limit - 1] + "…"

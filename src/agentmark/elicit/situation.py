@@ -1,0 +1,104 @@
+"""What an elicitor is asked, and what it answers."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, Self
+
+from agentmark.core.distribution import Rational, first_repeated
+from agentmark.core.errors import SettingError
+
+# The behavior "answer the user now". No provider allows brackets in the name of a tool, so it cannot meet one.
+ANSWER = "(answer)"
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """One behavior the agent may choose: a tool, a subgoal, an action."""
+
+    name: str
+    description: str = ""
+    # JSON schema of its arguments, for elicitors that ask for them in the same call.
+    schema: Mapping[str, Any] | None = None
+
+
+ANSWER_CANDIDATE = Candidate(ANSWER, "Answer the user now, without calling a tool.")
+
+Candidates = Iterable[Candidate | str] | Mapping[str, str]
+Message = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """One decision: the conversation or observation so far, and what could be done next."""
+
+    candidates: tuple[Candidate, ...]
+    # Chat messages with text content, oldest first. The agent's own conversation is read, never edited.
+    messages: tuple[Message, ...]
+
+    @classmethod
+    def of(cls, candidates: Candidates, messages: str | Sequence[Message]) -> Self:
+        """Candidates as objects, names, or a mapping of names to descriptions; messages, or one observation as text."""
+        if isinstance(candidates, Mapping):
+            listed = [Candidate(name, text) for name, text in candidates.items()]
+        else:
+            listed = [Candidate(item) if isinstance(item, str) else item for item in candidates]
+        if not listed:
+            raise SettingError("candidates", "there are none")
+        repeated = first_repeated([candidate.name for candidate in listed])
+        if repeated is not None:
+            raise SettingError("candidates", f"{repeated!r} is there twice")
+        if isinstance(messages, str):
+            messages = [{"role": "user", "content": messages}]
+        return cls(tuple(listed), tuple(messages))
+
+    @property
+    def names(self) -> list[str]:
+        return [candidate.name for candidate in self.candidates]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Elicitation:
+    """What the model said: a list of weights, or why there is none."""
+
+    method: str
+    model: str
+    weights: Mapping[str, Rational] | None
+    # Why there are no weights.
+    fault: str | None = None
+    # Arguments by candidate, where the model was asked for them in the same call.
+    arguments: Mapping[str, Any] | None = None
+    # The share of the model's probability that went to none of the options, and options it never mentioned.
+    missing_mass: float | None = None
+    unseen: tuple[str, ...] = ()
+    attempts: int = 1
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    # What the model wrote, reply by reply. Never logged: it may hold private text.
+    replies: tuple[str, ...] = ()
+
+    def as_meta(self) -> dict[str, Any]:
+        """What a record says of its elicitation: integers and text, no prompt, no reply."""
+        optional: dict[str, Any] = {
+            "attempts": self.attempts if self.attempts > 1 else None,
+            "missing_ppm": None if self.missing_mass is None else round(self.missing_mass * 1_000_000),
+            "unseen": list(self.unseen) or None,
+            "input_tokens": self.input_tokens,
+            "output_tokens": self.output_tokens,
+        }
+        return {
+            "elicitor": self.method,
+            "model": self.model,
+            **{name: value for name, value in optional.items() if value is not None},
+        }
+
+
+class Elicitor(Protocol):
+    """Turns a situation into weights. An upstream that fails raises `ElicitationError`; a reply that cannot be used is
+    an `Elicitation` with a fault."""
+
+    @property
+    def name(self) -> str: ...
+
+    def elicit(self, situation: Situation) -> Elicitation: ...
+
+    async def aelicit(self, situation: Situation) -> Elicitation: ...

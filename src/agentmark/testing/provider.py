@@ -1,0 +1,85 @@
+"""A provider on the loopback that speaks HTTP as the real ones do, and says what it was told to say."""
+
+import json
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, Self
+
+Body = dict[str, Any]
+Answer = Callable[[Body], Body]
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """An error the provider answers with."""
+
+    status: int
+    message: str = "refused by script"
+
+
+class FakeProvider:
+    """Serves the routes it is given: a path such as "/v1/chat/completions" to a function from request to response body.
+
+    Every other path is a 404, so that what a provider does not have can be tested too. Use it in a `with` block:
+    `base_url` is what a client is pointed at, `requests` what it was asked.
+    """
+
+    def __init__(self, routes: Mapping[str, Answer | Refusal]) -> None:
+        self.requests: list[tuple[str, Body]] = []
+        provider = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+                provider.requests.append((self.path, body))
+                route = routes.get(self.path, Refusal(404, f"no route {self.path}"))
+                if isinstance(route, Refusal):
+                    self._send(route.status, {"error": {"message": route.message}})
+                else:
+                    self._send(200, route(body))
+
+            def _send(self, status: int, content: Body) -> None:
+                data = json.dumps(content).encode("utf-8")
+                self.send_response(status)
+                self.send_header("Content-Type", "application/json")
+                self.send_header("Content-Length", str(len(data)))
+                self.end_headers()
+                self.wfile.write(data)
+
+            def log_message(self, *_: object) -> None:
+                """Silence: tests have their own output."""
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
+
+    @property
+    def base_url(self) -> str:
+        return f"http://127.0.0.1:{self._server.server_port}/v1"
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+
+def chat_answer(
+    text: str | Callable[[Body], str], *, top_logprobs: Callable[[Body], Mapping[str, float]] | None = None
+) -> Answer:
+    """A route for /chat/completions that says `text`; with `top_logprobs`, of the first token."""
+
+    def answer(body: Body) -> Body:
+        content = text if isinstance(text, str) else text(body)
+        choice: Body = {"index": 0, "message": {"role": "assistant", "content": content}, "finish_reason": "stop"}
+        if top_logprobs is not None and body.get("logprobs"):
+            alternatives = [{"token": token, "logprob": value} for token, value in top_logprobs(body).items()]
+            choice["logprobs"] = {"content": [{"token": content, "logprob": 0.0, "top_logprobs": alternatives}]}
+        usage = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
+        return {"id": "x", "object": "chat.completion", "model": body["model"], "choices": [choice], "usage": usage}
+
+    return answer
