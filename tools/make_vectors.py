@@ -362,7 +362,7 @@ def verify(records: list[Case], secret: bytes, length: int) -> Case:
 
 # Section 9.2: evidence with noise
 
-MIXTURE = [(0.0, 1 / 2), *((rate, 1 / 14) for rate in (0.01, 0.05, 0.15, 0.3, 0.5, 0.7, 0.85))]
+MIXTURE = [(0.0, 1 / 2), *((rate, 1 / 16) for rate in (0.01, 0.05, 0.15, 0.3, 0.5, 0.7, 0.85, 0.95))]
 GUESSES = (0.02, 0.05, 0.1, 0.2, 0.35, 0.55)
 
 

@@ -11,7 +11,7 @@ from struct import Struct
 from typing import Self
 
 # Half of the prior goes to no noise at all: a clean log pays one bit for the possibility that it is not.
-NOISE_RATES = (0.0, 0.01, 0.05, 0.15, 0.3, 0.5, 0.7, 0.85)
+NOISE_RATES = (0.0, 0.01, 0.05, 0.15, 0.3, 0.5, 0.7, 0.85, 0.95)
 NOISE_PRIOR = (0.5, *[0.5 / (len(NOISE_RATES) - 1)] * (len(NOISE_RATES) - 1))
 
 _MAGIC = b"AMEV\x01"

@@ -302,7 +302,7 @@ def _findings(match: Match, tallies: dict[tuple[str, str, int, int], Tally]) -> 
             ["scheme", "L", "steps", "logs", "most likely is right", "accepted at 1e-6", "accepted, noise told"],
             rows,
             "One log grows. Most likely: by one transform at the noise rate told (F 0.95, R 0.3). Accepted: the "
-            "evidence for the identity pays for L bits and 1e-6, under the default mixture (rates to 0.85) or at the "
+            "evidence for the identity pays for L bits and 1e-6, under the default mixture (rates to 0.95) or at the "
             "rate told. Wilson 95 % intervals.",
         ),
         Table(
