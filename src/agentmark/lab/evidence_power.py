@@ -11,7 +11,7 @@ from agentmark.core.distribution import TOTAL_WEIGHT, BehaviorDistribution
 from agentmark.core.evidence import NOISE_RATES, Evidence
 from agentmark.core.symbols import SymbolSet
 from agentmark.core.theory import gamma_tail_bits
-from agentmark.lab.experiment import Cell, Claim, Findings, Progress, Table
+from agentmark.lab.experiment import Cell, Claim, Findings, Progress, Table, aims_in_words
 from agentmark.lab.parallel import map_chunks
 from agentmark.lab.samples import fresh_context, generator, random_key
 from agentmark.lab.stats import Interval, quantile, quantile_interval, wilson_interval
@@ -58,16 +58,16 @@ class Case:
 
 
 CASES = (
-    Case(TOOLBENCH.name, "F", FULL_LIST, 260, 1000, 12),
-    Case(ALFWORLD.name, "F", FULL_LIST, 110, 1000, 12),
-    Case(TOOLBENCH.name, "R", FULL_LIST, 140, 150, 3),
-    Case(ALFWORLD.name, "R", FULL_LIST, 50, 200, 3),
-    Case(TOOLBENCH.name, "R", CHOSEN_WEIGHT, 400, 150, 2),
-    Case(ALFWORLD.name, "R", CHOSEN_WEIGHT, 120, 200, 2),
-    Case(TOOLBENCH.name, "R", ACTION_ONLY, 1200, 100, 1),
-    Case(ALFWORLD.name, "R", ACTION_ONLY, 260, 100, 1),
-    Case(TOOLBENCH.name, "R", GAMMA, 1100, 300, 10),
-    Case(ALFWORLD.name, "R", GAMMA, 220, 600, 10),
+    Case(TOOLBENCH.name, "F", FULL_LIST, 260, 2000, 12),
+    Case(ALFWORLD.name, "F", FULL_LIST, 110, 2000, 12),
+    Case(TOOLBENCH.name, "R", FULL_LIST, 140, 2000, 3),
+    Case(ALFWORLD.name, "R", FULL_LIST, 50, 2000, 3),
+    Case(TOOLBENCH.name, "R", CHOSEN_WEIGHT, 400, 1000, 2),
+    Case(ALFWORLD.name, "R", CHOSEN_WEIGHT, 120, 1000, 2),
+    Case(TOOLBENCH.name, "R", ACTION_ONLY, 1200, 200, 1),
+    Case(ALFWORLD.name, "R", ACTION_ONLY, 260, 400, 1),
+    Case(TOOLBENCH.name, "R", GAMMA, 1100, 1000, 10),
+    Case(ALFWORLD.name, "R", GAMMA, 220, 2000, 10),
 )
 
 
@@ -283,10 +283,12 @@ def _passing(sums: list[list[float]], steps: int, level: float) -> int:
 
 def _findings(powers: list[Power]) -> Findings:
     claims = []
+    aims = {}
     for (view, world), aim in AIMS.items():
         for power in powers:
             if (power.case.view, power.case.world, power.case.scheme, power.payload_len) != (view, world, "R", 8):
                 continue
+            aims[f"{world}, {view}, {power.noise} ({_steps(power)}; aim {aim})"] = power.steps <= aim
             claims.append(
                 Claim(
                     f"R, {world}, {view}, noise: {power.noise}: {_steps(power)} steps name an 8-bit identity at 1e-6 "
@@ -308,7 +310,7 @@ def _findings(powers: list[Power]) -> Findings:
         "limits cross 95 %). One path of each log serves every L: only the level changes. ToolBench-like: "
         "10 behaviors, Dirichlet 0.055; ALFWorld-like: 20, Dirichlet 0.10. The test of fixed length takes the sum of "
         "-ln(1 - u), which is Gamma(steps, 1) for every identity but the log's own; its length must be fixed "
-        "beforehand."
+        "beforehand. Aims are for R at L = 8."
     )
     data = {
         "powers": [
@@ -327,7 +329,7 @@ def _findings(powers: list[Power]) -> Findings:
             for p in powers
         ]
     }
-    return Findings(claims, [Table("Steps for 95 % power", columns, rows, note)], data)
+    return Findings(claims, [Table("Steps for 95 % power", columns, rows, note + aims_in_words(aims))], data)
 
 
 def _ordering_claim(powers: list[Power]) -> Claim:

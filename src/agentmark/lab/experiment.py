@@ -4,7 +4,7 @@ import json
 import os
 import platform
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -51,6 +51,13 @@ class Claim:
         if self.aim:
             return ("Aim met: " if self.holds else "Aim not met: ") + self.text
         return ("Holds: " if self.holds else "DOES NOT HOLD: ") + self.text
+
+
+def aims_in_words(aims: Mapping[str, bool]) -> str:
+    """For the note of a table: which aims are met, and which are not."""
+    met = ", ".join([name for name, holds in aims.items() if holds]) or "none"
+    missed = ", ".join([name for name, holds in aims.items() if not holds]) or "none"
+    return f" Aims met: {met}. Aims not met: {missed}."
 
 
 @dataclass(frozen=True, slots=True)

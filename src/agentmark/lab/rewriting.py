@@ -7,8 +7,9 @@ from random import Random
 
 from agentmark.core import scheme_f, scheme_r
 from agentmark.core.evidence import NOISE_RATES, Evidence
+from agentmark.core.symbols import SymbolSet
 from agentmark.decode.walsh import likeliest_payloads
-from agentmark.lab.experiment import Cell, Claim, Findings, Progress, Table
+from agentmark.lab.experiment import Cell, Claim, Findings, Progress, Table, aims_in_words
 from agentmark.lab.parallel import map_chunks
 from agentmark.lab.samples import generator, random_key
 from agentmark.lab.stats import wilson_interval
@@ -27,7 +28,7 @@ PAPER_BIT_MATCH = 0.1684
 TOLD_NOISE = {"F": 0.95, "R": 0.3}
 FOREIGN_STEPS = 80
 # Steps of each pooled log: F needs many more.
-POOLED_LOG = {"F": 640, "R": 10}
+POOLED_LOG = {"F": 2560, "R": 10}
 POOLS = (1, 2, 4, 8, 16)
 POOL_LEN = 8
 
@@ -41,12 +42,12 @@ class Effort:
 
 
 GRIDS = {
-    ("F", 8): (640, 1280, 2560, 5120, 10240),
+    ("F", 8): (1280, 2560, 5120, 10240, 20480, 40960),
     ("R", 8): (10, 15, 20, 30, 40, 60, 80),
-    ("F", 16): (2560, 5120, 10240),
+    ("F", 16): (5120, 10240, 20480, 40960),
     ("R", 16): (15, 20, 30, 40, 60),
 }
-FULL = Effort(2000, {("F", 8): 6, ("R", 8): 60, ("F", 16): 1, ("R", 16): 10}, 20, {"F": 3, "R": 25})
+FULL = Effort(10_000, {("F", 8): 20, ("R", 8): 100, ("F", 16): 10, ("R", 16): 40}, 100, {"F": 12, "R": 50})
 QUICK = Effort(300, {("F", 8): 0, ("R", 8): 2, ("F", 16): 0, ("R", 16): 0}, 1, {"F": 0, "R": 2})
 
 
@@ -86,6 +87,9 @@ class Match:
     steps: int
     behavior_f: float
     bits_f: float
+    # Of the steps from which equations are read: how often the identity satisfies them, and how often any other would.
+    agree_f: float
+    chance_f: float
     behavior_r: float
     divergence: float
 
@@ -107,8 +111,8 @@ def calibrate(steps: int, seed: int) -> Match:
 def measure_match(sigma: float, steps: int, seed: int) -> Match:
     rng = generator(seed, NAME, "calibrate")
     key = random_key(rng)
-    same_f = same_r = marked = bits = 0
-    divergence = 0.0
+    same_f = same_r = marked = bits = read = agree = 0
+    chance = divergence = 0.0
     for _ in range(steps):
         before = ALFWORLD.draw(rng)
         after = perturbed_list(before, rng, sigma)
@@ -117,10 +121,14 @@ def measure_match(sigma: float, steps: int, seed: int) -> Match:
         first = scheme_f.encode(before, step_key, payload=payload, payload_len=8)
         second = scheme_f.encode(after, step_key, payload=payload, payload_len=8)
         same_f += first.behavior == second.behavior
+        equations = scheme_f.decode(after, step_key, first.behavior, payload_len=8)
         if first.capacity:
             marked += 1
-            equations = scheme_f.decode(before, step_key, first.behavior, payload_len=8)
-            bits += scheme_f.decode(after, step_key, first.behavior, payload_len=8) == equations
+            bits += equations == scheme_f.decode(before, step_key, first.behavior, payload_len=8)
+        if equations:
+            read += 1
+            agree += SymbolSet.of_equations(equations).allows(payload)
+            chance += 2.0 ** -len(equations)
         race = [scheme_r.encode(x, step_key, payload=payload, payload_len=8) for x in (before, after)]
         same_r += race[0] == race[1]
         divergence += sum(
@@ -130,7 +138,16 @@ def measure_match(sigma: float, steps: int, seed: int) -> Match:
                 if weight
             ]
         )
-    return Match(sigma, steps, same_f / steps, bits / max(marked, 1), same_r / steps, divergence / steps)
+    return Match(
+        sigma=sigma,
+        steps=steps,
+        behavior_f=same_f / steps,
+        bits_f=bits / max(marked, 1),
+        agree_f=agree / max(read, 1),
+        chance_f=chance / max(read, 1),
+        behavior_r=same_r / steps,
+        divergence=divergence / steps,
+    )
 
 
 # Logs ----------------------------------------------------------------------------------------------------------------
@@ -258,6 +275,7 @@ def _findings(match: Match, tallies: dict[tuple[str, str, int, int], Tally]) -> 
             aim=True,
         )
     )
+    claims += [_from_steps_claim(*case, tallies) for case in GRIDS if _growing(*case, tallies)]
     pooled = [scheme for scheme in ("F", "R") if ("pool", scheme, POOL_LEN, 1) in tallies]
     claims += [_pooling_claim(scheme, tallies) for scheme in pooled]
     wrong = sum([tally.wrong for tally in tallies.values()])
@@ -281,21 +299,48 @@ def _findings(match: Match, tallies: dict[tuple[str, str, int, int], Tally]) -> 
         for (kind, scheme, _, count), tally in tallies.items()
         if kind == "pool"
     ]
+    foreign_row: list[Cell] = [
+        "R",
+        16,
+        FOREIGN_STEPS,
+        foreign.trials,
+        _share(foreign.identified, foreign),
+        _share(foreign.accepted, foreign),
+    ]
     match_row: list[Cell] = [
         f"{match.sigma:.3f}",
         f"{match.behavior_f:.3f}",
         f"{match.bits_f:.3f}",
+        f"{match.agree_f:.3f}",
+        f"{match.chance_f:.3f}",
         f"{match.behavior_r:.3f}",
         f"{match.divergence:.2f}",
     ]
     tables = [
         Table(
             "What the noise leaves",
-            ["sigma", "F: same choice", "F: same bit string", "R: same choice", "KL divergence (bits)"],
+            [
+                "sigma",
+                "F: same choice",
+                "F: same bit string",
+                "F: agrees",
+                "F: any other agrees",
+                "R: same choice",
+                "KL divergence (bits)",
+            ],
             [match_row],
             f"ALFWorld-like lists, {match.steps:,} steps; same step key and payload, weights perturbed. Bit strings: "
-            "of the steps that carry bits, those from which the logged choice reads the same equations. The paper "
-            "has 0.4945, 0.1684 and a divergence of 3.2.",
+            "of the steps that carry bits, those from which the logged choice reads the same equations. Agrees: of the "
+            "steps from which equations are read, those whose equations the identity satisfies, and any other identity "
+            "by chance. The difference is all that is left to decode from, and far less than the bit strings that "
+            "match suggest. The paper has 0.4945, 0.1684 and a divergence of 3.2."
+            + aims_in_words(
+                {
+                    f"F's bit strings as in the paper ({match.bits_f:.3f}; aim 0.168 within 0.05)": claims[1].holds,
+                    f"R's choice the same in three of four steps ({match.behavior_r:.3f})": claims[2].holds,
+                    f"R, L = 16, half foreign, identified by {FOREIGN_STEPS} steps": claims[3].holds,
+                }
+            ),
         ),
         Table(
             "Identities from rewritten logs",
@@ -304,6 +349,13 @@ def _findings(match: Match, tallies: dict[tuple[str, str, int, int], Tally]) -> 
             "One log grows. Most likely: by one transform at the noise rate told (F 0.95, R 0.3). Accepted: the "
             "evidence for the identity pays for L bits and 1e-6, under the default mixture (rates to 0.95) or at the "
             "rate told. Wilson 95 % intervals.",
+        ),
+        Table(
+            "Half of the steps foreign",
+            ["scheme", "L", "steps", "logs", "most likely is right", "accepted at 1e-6"],
+            [foreign_row],
+            "Full lists, not rewritten; half of the steps are an agent's without the key, under our key id, in random "
+            "order; through the whole verifier. Wilson 95 % intervals.",
         ),
         Table(
             "Pooled rewritten logs",
@@ -333,6 +385,30 @@ def _findings(match: Match, tallies: dict[tuple[str, str, int, int], Tally]) -> 
         ],
     }
     return Findings(claims, tables, data)
+
+
+def _growing(scheme: str, length: int, tallies: dict[tuple[str, str, int, int], Tally]) -> dict[int, Tally]:
+    """The cells of the logs that grow, by their steps."""
+    return {key[3]: tally for key, tally in tallies.items() if key[:3] == ("identify", scheme, length)}
+
+
+def _from_steps_claim(scheme: str, length: int, tallies: dict[tuple[str, str, int, int], Tally]) -> Claim:
+    """From how many steps on nine logs in ten are identified, and accepted."""
+    cells = _growing(scheme, length, tallies)
+    identified = [steps for steps, tally in cells.items() if 10 * tally.identified >= 9 * tally.trials]
+    accepted = [steps for steps, tally in cells.items() if 10 * tally.accepted >= 9 * tally.trials]
+    last = max(cells)
+    return Claim(
+        f"{scheme}, L = {length}, rewritten: in at least nine of ten of {cells[last].trials} logs the transform "
+        f"identifies from {_first(identified, last)} steps on, and the mixture accepts at 1e-6 from "
+        f"{_first(accepted, last)} on.",
+        bool(identified and accepted),
+        aim=True,
+    )
+
+
+def _first(steps: Sequence[int], last: int) -> str:
+    return f"{min(steps):,}" if steps else f"more than {last:,}"
 
 
 def _pooling_claim(scheme: str, tallies: dict[tuple[str, str, int, int], Tally]) -> Claim:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from random import Random
 
 from agentmark.keys import SharedKey
-from agentmark.lab.experiment import Cell, Claim, Findings, Progress, Table
+from agentmark.lab.experiment import Cell, Claim, Findings, Progress, Table, aims_in_words
 from agentmark.lab.parallel import map_chunks
 from agentmark.lab.samples import generator, random_key
 from agentmark.lab.stats import wilson_interval
@@ -40,14 +40,14 @@ CASES = (
     Case(TWO, "R", 8, 100),
     Case(TWO, "F", 16, 100),
     Case(TWO, "R", 16, 100),
-    Case(THREE, "F", 8, 100),
-    Case(THREE, "R", 8, 15),
-    Case(THREE, "F", 16, 3),
-    Case(THREE, "R", 16, 2),
+    Case(THREE, "F", 8, 200),
+    Case(THREE, "R", 8, 100),
+    Case(THREE, "F", 16, 100),
+    Case(THREE, "R", 16, 60),
     Case(HALF_OURS, "F", 8, 100),
-    Case(HALF_OURS, "R", 8, 20),
-    Case(HALF_OURS, "F", 16, 10),
-    Case(HALF_OURS, "R", 16, 3),
+    Case(HALF_OURS, "R", 8, 100),
+    Case(HALF_OURS, "F", 16, 60),
+    Case(HALF_OURS, "R", 16, 60),
 )
 QUICK_TRIALS = {8: 2, 16: 0}
 
@@ -141,6 +141,7 @@ def judge(segments: tuple[Segment, ...], truth: list[int | None], cuts: list[int
 
 def _findings(cells: dict[Case, list[Outcome]]) -> Findings:
     claims = []
+    aims = {}
     rows: list[list[Cell]] = []
     for case, outcomes in cells.items():
         trials = len(outcomes)
@@ -148,6 +149,7 @@ def _findings(cells: dict[Case, list[Outcome]]) -> Findings:
         errors = sorted([outcome.error for outcome in outcomes if outcome.error is not None])
         interval = wilson_interval(right, trials)
         shown = f"{right / trials:.3f} ({interval.low:.3f} to {interval.high:.3f})"
+        aims[f"{case.kind}, {case.scheme}, L = {case.payload_len}"] = right >= AIM * trials
         claims.append(
             Claim(
                 f"{case.scheme}, L = {case.payload_len}, {case.kind}: identities right and joints within {TOLERANCE} "
@@ -176,8 +178,7 @@ def _findings(cells: dict[Case, list[Outcome]]) -> Findings:
     columns = ["log", "scheme", "L", "logs", "identities right", "joint off, median", "95 %", "right within 5 steps"]
     note = (
         f"ALFWorld-like agents, {STRETCH} steps each on average; each joint is moved by up to {CUT_RANGE} steps "
-        "either way at random. 'Not ours' is an agent without the key, with our key id on its records. At L = 16 a "
-        "log takes seconds, hence fewer of them."
+        "either way at random. 'Not ours' is an agent without the key, with our key id on its records."
     )
     data = {
         "cells": [
@@ -193,4 +194,4 @@ def _findings(cells: dict[Case, list[Outcome]]) -> Findings:
             for case, outcomes in cells.items()
         ]
     }
-    return Findings(claims, [Table("Spliced logs", columns, rows, note)], data)
+    return Findings(claims, [Table("Spliced logs", columns, rows, note + aims_in_words(aims))], data)

@@ -71,13 +71,13 @@ FULL = Effort(
     claims=200_000,
     views={
         (CHOSEN_WEIGHT, NO_KEY): 200_000,
-        (CHOSEN_WEIGHT, OTHER_IDENTITY): 100_000,
-        (CHOSEN_WEIGHT, LEAST_LIKELY): 100_000,
-        (ACTION_ONLY, NO_KEY): 150_000,
-        (ACTION_ONLY, OTHER_IDENTITY): 20_000,
+        (CHOSEN_WEIGHT, OTHER_IDENTITY): 200_000,
+        (CHOSEN_WEIGHT, LEAST_LIKELY): 200_000,
+        (ACTION_ONLY, NO_KEY): 200_000,
+        (ACTION_ONLY, OTHER_IDENTITY): 200_000,
     },
-    open_f=10_000,
-    open_r=1_500,
+    open_f=25_000,
+    open_r=10_000,
 )
 QUICK = Effort(claims=300, views=dict.fromkeys(FULL.views, 40), open_f=40, open_r=10)
 CHUNK_LOGS = 2_000
@@ -421,8 +421,10 @@ def _findings(tallies: dict[CellName, Tally], effort: Effort) -> Findings:
         Claim(
             f"No log that is not the claimed identity's is accepted more often than the bound says: in {len(rates)} "
             f"cells (schemes, views, ways to make the log, levels {', '.join(map(str, LEVELS))}, one look and all "
-            f"looks; {effort.claims:,} logs in each cell with full lists, others as the table says) the lower exact "
-            f"limit lies above the level in {len(above)} (Clopper-Pearson, all limits together at 95 %).",
+            f"looks; {effort.claims:,} logs in each cell with full lists, "
+            f"{min(effort.views.values()):,} with weaker views, open decoding and registries {effort.open_f:,} of F "
+            f"and {effort.open_r:,} of R) the lower exact limit lies above the level in {len(above)} (Clopper-Pearson, "
+            "all limits together at 95 %).",
             not above,
         ),
         Claim(
