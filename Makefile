@@ -5,10 +5,14 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALL := PIP_CONSTRAINT=constraints.txt PIP_DISABLE_PIP_VERSION_CHECK=1 $(BIN)/python -m pip install --quiet
 
-.PHONY: help demo test lint types check bench results vectors clean
+# Each framework has its own environment, pins, adapter and tests; the pins say which frameworks there are.
+ADAPTERS := $(basename $(notdir $(wildcard tests/adapters/*.txt)))
+ADAPTER_TESTS := $(addprefix test-adapter-,$(ADAPTERS))
+
+.PHONY: help demo test test-adapters $(ADAPTER_TESTS) lint types check bench results vectors clean
 
 help:  ## List the targets
-	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "AgentMark needs Python 3.11 or newer; call: make PYTHON=python3.11 ...")'
@@ -27,6 +31,19 @@ demo: $(VENV)/.runtime  ## Mark an agent's decisions, damage its log, read the i
 
 test: $(VENV)/.dev  ## Run the tests
 	$(BIN)/python -m pytest
+
+.venvs/%/.ready: tests/adapters/%.txt pyproject.toml
+	$(PYTHON) -m venv .venvs/$*
+	PIP_CONSTRAINT=$< PIP_DISABLE_PIP_VERSION_CHECK=1 .venvs/$*/bin/python -m pip install --quiet --editable '.[$*]' pytest hypothesis
+	@touch $@
+
+$(ADAPTER_TESTS): test-adapter-%: .venvs/%/.ready
+	@rm -f .venvs/$*/tests.xml
+	.venvs/$*/bin/python -m pytest --junitxml=.venvs/$*/tests.xml tests/adapters/test_$(subst -,_,$*).py
+
+test-adapters:  ## Test every adapter, each with its framework in an environment of its own
+	@for name in $(ADAPTERS); do rm -f .venvs/$$name/tests.xml; $(MAKE) --no-print-directory test-adapter-$$name; done; \
+	$(PYTHON) tools/adapter_table.py
 
 lint: $(VENV)/.dev  ## Style
 	$(BIN)/ruff check .
@@ -48,4 +65,4 @@ vectors: $(BIN)/python  ## Write the test vectors anew; leaves no diff
 	$(BIN)/python tools/make_vectors.py
 
 clean:  ## Remove what the other targets made
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis demo-output
+	rm -rf $(VENV) .venvs .mypy_cache .ruff_cache .pytest_cache .hypothesis demo-output

@@ -1,0 +1,40 @@
+"""What the tests of every adapter share: a key, an identity, a decider that logs, and the verdict on its log."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Literal
+
+from agentmark import Embedder, LogReader, SharedKey, StepRecord, Verdict, Verifier
+from agentmark.decide import Decider
+from agentmark.elicit.situation import Elicitor
+
+ROOT = Path(__file__).parent.parent.parent
+KEY = SharedKey(bytes(range(32)))
+PAYLOAD = 0x2A
+
+
+def decider(log: Path, elicitor: Elicitor, *, session: str = "s", fail: Literal["open", "closed"] = "open") -> Decider:
+    """Marks under a fixed nonce in place of a random one, so that a test does the same in every run."""
+    marker = Embedder(KEY, PAYLOAD, payload_len=8, scheme="R").session(session)
+    return Decider(marker, elicitor, log, fail=fail)
+
+
+def records(log: Path) -> list[StepRecord]:
+    return list(LogReader(log))
+
+
+def verdict(log: Path) -> Verdict:
+    return Verifier(KEY).verify(records(log))
+
+
+def run_page(name: str, folder: Path) -> str:
+    """Run the Python blocks of a page of docs/frameworks as one program; what it prints."""
+    text = (ROOT / "docs" / "frameworks" / f"{name}.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)
+    assert blocks, f"{name}.md has no Python"
+    (folder / "page.py").write_text("\n".join(blocks), encoding="utf-8")
+    done = subprocess.run([sys.executable, "page.py"], cwd=folder, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
