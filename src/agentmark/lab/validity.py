@@ -422,9 +422,9 @@ def _findings(tallies: dict[CellName, Tally], effort: Effort) -> Findings:
             f"No log that is not the claimed identity's is accepted more often than the bound says: in {len(rates)} "
             f"cells (schemes, views, ways to make the log, levels {', '.join(map(str, LEVELS))}, one look and all "
             f"looks; {effort.claims:,} logs in each cell with full lists, "
-            f"{min(effort.views.values()):,} with weaker views, open decoding and registries {effort.open_f:,} of F "
-            f"and {effort.open_r:,} of R) the lower exact limit lies above the level in {len(above)} (Clopper-Pearson, "
-            "all limits together at 95 %).",
+            f"{min(effort.views.values(), default=0):,} with weaker views, open decoding and registries "
+            f"{effort.open_f:,} of F and {effort.open_r:,} of R) the lower exact limit lies above the level in "
+            f"{len(above)} (Clopper-Pearson, all limits together at 95 %).",
             not above,
         ),
         Claim(
