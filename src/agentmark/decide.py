@@ -79,10 +79,11 @@ class Decider:
         candidates: Candidates,
         messages: str | Sequence[Message],
         *,
+        details: Mapping[str, str] | None = None,
         context: Mapping[str, object] | None = None,
     ) -> Decision:
-        """Ask the elicitor, choose with the mark, log the step."""
-        situation = Situation.of(candidates, messages)
+        """Ask the elicitor, choose with the mark, log the step. `details` are for prompts that name their parts."""
+        situation = Situation.of(candidates, messages, details)
         elicitation = _without_asking(situation)
         if elicitation is None:
             try:
@@ -96,10 +97,11 @@ class Decider:
         candidates: Candidates,
         messages: str | Sequence[Message],
         *,
+        details: Mapping[str, str] | None = None,
         context: Mapping[str, object] | None = None,
     ) -> Decision:
         """The same, without blocking the event loop while the model is asked."""
-        situation = Situation.of(candidates, messages)
+        situation = Situation.of(candidates, messages, details)
         elicitation = _without_asking(situation)
         if elicitation is None:
             try:

@@ -86,6 +86,22 @@ class ElicitationError(AgentMarkError):
         self.fault = fault
 
 
+class UpstreamError(ElicitationError):
+    """A provider that answered with an error, or not at all (`status` is then None)."""
+
+    def __init__(self, method: str, fault: str, status: int | None = None) -> None:
+        super().__init__(method, fault if status is None else f"HTTP {status}: {fault}")
+        self.status = status
+
+
+class UnsupportedError(ElicitationError):
+    """A way of eliciting that this provider or model does not have; `always`, or for this situation only."""
+
+    def __init__(self, method: str, fault: str, *, always: bool) -> None:
+        super().__init__(method, fault)
+        self.always = always
+
+
 class MissingExtraError(AgentMarkError, ImportError):
     """A part of AgentMark whose package is not installed."""
 

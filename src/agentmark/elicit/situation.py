@@ -1,7 +1,7 @@
 """What an elicitor is asked, and what it answers."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol, Self
 
 from agentmark.core.distribution import Rational, first_repeated
@@ -34,9 +34,13 @@ class Situation:
     candidates: tuple[Candidate, ...]
     # Chat messages with text content, oldest first. The agent's own conversation is read, never edited.
     messages: tuple[Message, ...]
+    # Parts of the situation by name, for prompts that put them in places of their own (a goal, an inventory).
+    details: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, candidates: Candidates, messages: str | Sequence[Message]) -> Self:
+    def of(
+        cls, candidates: Candidates, messages: str | Sequence[Message], details: Mapping[str, str] | None = None
+    ) -> Self:
         """Candidates as objects, names, or a mapping of names to descriptions; messages, or one observation as text."""
         if isinstance(candidates, Mapping):
             listed = [Candidate(name, text) for name, text in candidates.items()]
@@ -49,7 +53,7 @@ class Situation:
             raise SettingError("candidates", f"{repeated!r} is there twice")
         if isinstance(messages, str):
             messages = [{"role": "user", "content": messages}]
-        return cls(tuple(listed), tuple(messages))
+        return cls(tuple(listed), tuple(messages), dict(details or {}))
 
     @property
     def names(self) -> list[str]:

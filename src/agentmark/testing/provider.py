@@ -8,7 +8,6 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Self
 
 Body = dict[str, Any]
-Answer = Callable[[Body], Body]
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +18,9 @@ class Refusal:
     message: str = "refused by script"
 
 
+Answer = Callable[[Body], "Body | Refusal"]
+
+
 class FakeProvider:
     """Serves the routes it is given: a path such as "/v1/chat/completions" to a function from request to response body.
 
@@ -26,7 +28,10 @@ class FakeProvider:
     `base_url` is what a client is pointed at, `requests` what it was asked.
     """
 
-    def __init__(self, routes: Mapping[str, Answer | Refusal]) -> None:
+    def __init__(
+        self, routes: Mapping[str, Answer | Refusal], *, on_headers: Callable[[Mapping[str, str]], None] | None = None
+    ) -> None:
+        """`on_headers` is shown the headers of each request."""
         self.requests: list[tuple[str, Body]] = []
         provider = self
 
@@ -34,11 +39,14 @@ class FakeProvider:
             def do_POST(self) -> None:
                 body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
                 provider.requests.append((self.path, body))
+                if on_headers is not None:
+                    on_headers(dict(self.headers.items()))
                 route = routes.get(self.path, Refusal(404, f"no route {self.path}"))
-                if isinstance(route, Refusal):
-                    self._send(route.status, {"error": {"message": route.message}})
+                said = route if isinstance(route, Refusal) else route(body)
+                if isinstance(said, Refusal):
+                    self._send(said.status, {"error": {"message": said.message}})
                 else:
-                    self._send(200, route(body))
+                    self._send(200, said)
 
             def _send(self, status: int, content: Body) -> None:
                 data = json.dumps(content).encode("utf-8")
@@ -52,7 +60,7 @@ class FakeProvider:
                 """Silence: tests have their own output."""
 
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True)
 
     @property
     def base_url(self) -> str:

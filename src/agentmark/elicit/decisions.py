@@ -1,0 +1,120 @@
+"""Decision endpoints: providers that return the probability of every option themselves."""
+
+import asyncio
+import random
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from math import isfinite
+from typing import Any
+
+from agentmark.core.errors import SettingError, UnsupportedError, UpstreamError
+from agentmark.elicit.endpoint import Endpoint
+from agentmark.elicit.prompts import transcript
+from agentmark.elicit.situation import Elicitation, Situation
+
+MIN_OPTIONS, MAX_OPTIONS = 2, 255
+_QUESTION = "next_step"
+_INSTRUCTIONS = "What should the agent do next?"
+# A provider without the route; and one that does not take this request, or not with this model.
+_NO_SUCH_ROUTE = (404, 405, 501)
+_NOT_LIKE_THIS = (400, 413, 422)
+
+
+@dataclass(frozen=True, slots=True)
+class Decisions:
+    """`POST /v1/decisions` (OpenAI and others) or `POST /v1/systemone` (vLLM, SGLang, Ollama and others)."""
+
+    endpoint: Endpoint
+    route: str = "decisions"
+    # Shuffles the options.
+    rng: random.Random = field(default_factory=random.SystemRandom, repr=False)
+
+    def __post_init__(self) -> None:
+        if self.route not in ("decisions", "systemone"):
+            raise SettingError("route", f"{self.route!r} is neither 'decisions' nor 'systemone'")
+
+    @property
+    def name(self) -> str:
+        return self.route
+
+    def elicit(self, situation: Situation) -> Elicitation:
+        count = len(situation.candidates)
+        if not MIN_OPTIONS <= count <= MAX_OPTIONS:
+            raise UnsupportedError(self.route, f"{count} candidates, and it takes 2 to 255", always=False)
+        try:
+            reply = self.endpoint.post(self.route, self._body(situation), method=self.route)
+        except UpstreamError as error:
+            if error.status in _NO_SUCH_ROUTE + _NOT_LIKE_THIS:
+                always = error.status in _NO_SUCH_ROUTE
+                raise UnsupportedError(self.route, error.fault, always=always) from None
+            raise
+        return self._read(reply, situation)
+
+    async def aelicit(self, situation: Situation) -> Elicitation:
+        return await asyncio.to_thread(self.elicit, situation)
+
+    def _body(self, situation: Situation) -> dict[str, Any]:
+        text = transcript(situation.messages)
+        shown = self.rng.sample(situation.candidates, len(situation.candidates))
+        if self.route == "systemone":
+            criteria = {one.name: one.description or None for one in shown}
+            question = {"type": "choice", "instructions": _INSTRUCTIONS, "criteria": criteria}
+            return {"state": text, "questions": {_QUESTION: question}}
+        choices: list[dict[str, str]] = [
+            {"value": one.name, **({"description": one.description} if one.description else {})} for one in shown
+        ]
+        asked = {"type": "choice", "name": _QUESTION, "instructions": _INSTRUCTIONS, "choices": choices}
+        return {"input": text, "questions": [asked]}
+
+    def _read(self, reply: Mapping[str, Any], situation: Situation) -> Elicitation:
+        weights, fault = None, None
+        try:
+            weights = _checked(self._stated(reply), situation)
+        except _UnusableError as unusable:
+            fault = str(unusable)
+        usage = reply.get("usage")
+        used: Mapping[str, Any] = usage if isinstance(usage, Mapping) else {}
+        return Elicitation(
+            method=self.route,
+            model=str(reply.get("model") or self.endpoint.model),
+            weights=weights,
+            fault=fault,
+            missing_mass=None if weights is None else max(0.0, 1 - sum(weights.values())),
+            input_tokens=used.get("input_tokens"),
+            output_tokens=used.get("output_tokens"),
+        )
+
+    def _stated(self, reply: Mapping[str, Any]) -> list[tuple[object, object]]:
+        """Options and probabilities as they came, in either shape."""
+        try:
+            answers = reply["answers"]
+            answer = answers[_QUESTION] if self.route == "systemone" else answers[0]
+            if answer["type"] == "refusal":
+                raise _UnusableError("the model declined to decide")
+            listed = answer["probabilities"]
+            if isinstance(listed, Mapping):
+                return list(listed.items())
+            return [(one["value"], one["probability"]) for one in listed]
+        except (KeyError, IndexError, TypeError):
+            raise _UnusableError("the reply has not the shape of a decision") from None
+
+
+class _UnusableError(ValueError):
+    """Why a reply cannot be used."""
+
+
+def _checked(stated: list[tuple[object, object]], situation: Situation) -> dict[str, float]:
+    """Every candidate once, nothing else, each with a finite probability (law L6)."""
+    weights: dict[str, float] = {}
+    for name, value in stated:
+        if not isinstance(name, str) or name not in situation.names:
+            raise _UnusableError(f"{name!r} is no candidate")
+        if name in weights:
+            raise _UnusableError(f"{name!r} is there twice")
+        if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value) or value < 0:
+            raise _UnusableError(f"the probability of {name!r} is {value!r}")
+        weights[name] = float(value)
+    missing = [name for name in situation.names if name not in weights]
+    if missing:
+        raise _UnusableError(f"{missing[0]!r} has no probability")
+    return weights

@@ -1,0 +1,70 @@
+"""The paper's way: the model writes its list as JSON. Works with every chat model."""
+
+import random
+from typing import ClassVar
+
+from agentmark.elicit.chat import Chat, ChatElicitor, ChatRequest, Dialogue
+from agentmark.elicit.parse import ParseFault
+from agentmark.elicit.prompts import GENERAL, Prompt
+from agentmark.elicit.situation import Elicitation, Message, Situation
+
+
+class Verbalised(ChatElicitor):
+    """Asks for the list in words, options in shuffled order, with one retry that says what was wrong."""
+
+    name: ClassVar[str] = "verbalised"
+
+    def __init__(
+        self,
+        chat: Chat,
+        *,
+        prompt: Prompt = GENERAL,
+        strict_schema: bool = True,
+        temperature: float | None = None,
+        max_tokens: int | None = None,
+        rng: random.Random | None = None,
+    ) -> None:
+        """`strict_schema` asks the provider to enforce the shape, where it can. `rng` shuffles the options."""
+        super().__init__(chat)
+        self.prompt = prompt
+        self._strict_schema = strict_schema
+        self._temperature = temperature
+        self._max_tokens = max_tokens
+        self._rng = rng or random.SystemRandom()
+
+    def dialogue(self, situation: Situation) -> Dialogue:
+        shown = self._rng.sample(situation.candidates, len(situation.candidates))
+        messages = self.prompt.messages(situation, shown)
+        schema = self.prompt.schema(shown) if self._strict_schema else None
+        fault = ""
+        for retries_left in (1, 0):
+            reply = yield ChatRequest(
+                messages=messages, schema=schema, temperature=self._temperature, max_tokens=self._max_tokens
+            )
+            try:
+                stated = self.prompt.parse(reply.text, situation.names)
+            except ParseFault as refused:
+                fault = str(refused)
+                if retries_left:
+                    messages = [*messages, *_correction(reply.text, fault)]
+                continue
+            return Elicitation(
+                method=self._method,
+                model=self.chat.model,
+                weights=stated.weights,
+                arguments=stated.arguments,
+                unseen=stated.unstated,
+            )
+        return Elicitation(method=self._method, model=self.chat.model, weights=None, fault=fault)
+
+    @property
+    def _method(self) -> str:
+        return self.name if self.prompt is GENERAL else f"{self.name}/{self.prompt.name}"
+
+
+def _correction(said: str, fault: str) -> list[Message]:
+    """What the model is told before its second try."""
+    return [
+        {"role": "assistant", "content": said[:4000] or "(nothing)"},
+        {"role": "user", "content": f"That cannot be used: {fault}. Reply again with the corrected JSON object only."},
+    ]
