@@ -394,3 +394,13 @@ def test_a_function_serves_as_a_chat() -> None:
         Verbalised(only_async).elicit(SITUATION)
     only_sync = FunctionChat("m", complete=lambda request: SAID)
     assert asyncio.run(Verbalised(only_sync, prompt=GENERAL).aelicit(SITUATION)).weights == LIST
+
+
+async def _raise(request: ChatRequest) -> str:
+    raise OSError("connection refused")
+
+
+@pytest.mark.parametrize("chat", [FunctionChat("m", acomplete=_raise), FunctionChat("m", complete=lambda r: 1 / 0)])
+def test_a_lent_model_that_raises_is_an_upstream_that_failed(chat: FunctionChat) -> None:
+    with pytest.raises(UpstreamError, match=r"connection refused|division by zero"):
+        asyncio.run(Verbalised(chat).aelicit(Situation.of(["a", "b"], "")))

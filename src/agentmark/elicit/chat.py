@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Protocol
 
-from agentmark.core.errors import SettingError
+from agentmark.core.errors import AgentMarkError, SettingError, UpstreamError
 from agentmark.elicit.situation import Elicitation, Message, Situation
 
 
@@ -46,7 +46,10 @@ class Chat(Protocol):
 
 
 class FunctionChat:
-    """A chat from a function that takes messages and returns text, sync or async: how adapters lend their model."""
+    """A chat from a function that takes messages and returns text, sync or async: how adapters lend their model.
+
+    Whatever the function raises is an upstream that failed, so that a decider can fail open.
+    """
 
     def __init__(
         self,
@@ -64,12 +67,22 @@ class FunctionChat:
     def complete(self, request: ChatRequest) -> ChatReply:
         if self._complete is None:
             raise SettingError("complete", f"the model {self.model} can only be asked asynchronously: use adecide")
-        return _as_reply(self._complete(request))
+        try:
+            return _as_reply(self._complete(request))
+        except AgentMarkError:
+            raise
+        except Exception as error:
+            raise UpstreamError(self.model, repr(error)) from error
 
     async def acomplete(self, request: ChatRequest) -> ChatReply:
         if self._acomplete is None:
             return await asyncio.to_thread(self.complete, request)
-        return _as_reply(await self._acomplete(request))
+        try:
+            return _as_reply(await self._acomplete(request))
+        except AgentMarkError:
+            raise
+        except Exception as error:
+            raise UpstreamError(self.model, repr(error)) from error
 
 
 def _as_reply(reply: str | ChatReply) -> ChatReply:
