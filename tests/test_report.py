@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from support import marked_log, through_json
 
 from agentmark import Embedder, Identity, LogWriter, Registry, SharedKey, StepRecord, Verifier
+from agentmark.chain import ChainWriter
 from agentmark.cli import main, verify
 from agentmark.core.canonical import canonical_bytes
 from agentmark.report import (
@@ -25,11 +26,13 @@ from agentmark.report import (
     Report,
     build_report,
     check_report,
+    describe_chain,
     describe_file,
     render_report,
     report_digest,
     sign_report,
 )
+from agentmark.report.chain_part import MAX_CHAIN_FINDINGS
 from agentmark.report.content import MAX_CANDIDATES, MAX_POINTS, MAX_STEPS
 from agentmark.report.numbers import bits_text, count_text, rate_in_words, rate_text
 from agentmark.report.signature import SignedReportError
@@ -398,7 +401,12 @@ def test_the_documented_call_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 
 def test_every_member_is_documented() -> None:
-    report = report_on(marked_log(KEY, steps=20), segments=[Segment(0, 19, "a", "b", 1, "x", 1.0, 1.0, 1.0)])
+    records = marked_log(KEY, steps=20)
+    report = report_on(
+        records,
+        segments=[Segment(0, 19, "a", "b", 1, "x", 1.0, 1.0, 1.0)],
+        chains=[describe_chain("log.jsonl", records, [])],
+    )
 
     def members(value: object) -> set[str]:
         if isinstance(value, dict):
@@ -619,3 +627,98 @@ def test_without_the_package_the_error_says_what_to_install(run: Run, monkeypatc
     assert status == 2
     assert "pip install agentmark[signed]" in err
     assert run(*VERIFY, "--report", "report.html")[0] == 0, "an unsigned report needs no package"
+
+
+# The chain of a log, beside its verdict
+
+
+def write_chained(path: str, records: list[StepRecord], *, every: int = 20) -> None:
+    with LogWriter(path, chain=ChainWriter(SIGNER, every=every)) as log:
+        for record in records:
+            log.write(record)
+
+
+def test_an_intact_chain_is_reported_with_its_signer(run: Run) -> None:
+    write_chained("chained.jsonl", marked_log(KEY))
+    command = ("verify", "chained.jsonl", "--key", "key.json", "--report", "report.html", "--json")
+    status, out, _ = run(*command, "--public-key", SIGNER.public_key)
+    assert status == 0
+    [chain] = json.loads(out)["chains"]
+    assert chain["intact"]
+    assert chain["checked"] == chain["records"] == 60
+    assert (chain["checkpoints"], chain["checkpoints_refused"]) == (3, 0)
+    assert chain["signers"] == chain["trusted_keys"] == [SIGNER.public_key]
+    page = Path("report.html").read_text(encoding="utf-8")
+    assert "The chain of the log" in page
+    assert "Nobody vouches" not in page
+    run(*command)
+    assert "Nobody vouches" in Path("report.html").read_text(encoding="utf-8")
+    status, out, _ = run("verify", "chained.jsonl", "--key", "key.json")
+    assert "chain         chained.jsonl: Intact: 60 records" in out
+
+
+def test_a_broken_chain_is_reported_and_stops_nothing(run: Run) -> None:
+    write_chained("chained.jsonl", marked_log(KEY))
+    lines = Path("chained.jsonl").read_text(encoding="utf-8").splitlines()
+    forged = json.loads(lines[20])
+    assert "agentmark_checkpoint" in forged
+    forged["total"] = 19
+    # A gap in the middle, an altered checkpoint, and the end cut off before its last checkpoint.
+    left = [*lines[:5], *lines[8:20], json.dumps(forged), *lines[21:50], lines[-1]]
+    Path("broken.jsonl").write_text("\n".join(left) + "\n", encoding="utf-8")
+    status, out, _ = run("verify", "broken.jsonl", "--key", "key.json", "--report", "report.html", "--json")
+    assert status == 0, "the mark is read all the same"
+    report = json.loads(out)
+    [chain] = report["chains"]
+    kinds = {finding["kind"]: finding for finding in chain["findings"]}
+    assert not chain["intact"]
+    assert kinds["gap"]["count"] == 3
+    assert {"missing tail", "bad signature", "checkpoint break"} <= set(kinds)
+    assert (chain["checkpoints"], chain["checkpoints_refused"]) == (2, 1)
+    assert any("the chain of broken.jsonl: Not intact" in finding for finding in report["findings"])
+    page = Path("report.html").read_text(encoding="utf-8")
+    assert "records are missing" in page
+    assert "bad signature" in page
+    _, out, _ = run("verify", "broken.jsonl", "--key", "key.json", "--json")
+    assert json.loads(out)["chains"] == [chain]
+
+
+def test_logs_without_a_chain_have_none_unless_somebody_should_have_signed(run: Run) -> None:
+    _, out, _ = run(*VERIFY, "--json")
+    assert json.loads(out)["chains"] == []
+    status, out, _ = run(*VERIFY, "--json", "--public-key", SIGNER.public_key)
+    assert status == 0
+    [chain] = json.loads(out)["chains"]
+    assert {finding["kind"] for finding in chain["findings"]} == {"unsigned", "unchained"}
+    status, _, err = run(*VERIFY, "--public-key", "typo")
+    assert status == 2
+    assert "is not a public key" in err
+
+
+def test_each_log_has_its_own_chain(run: Run) -> None:
+    write_chained("one.jsonl", marked_log(KEY, steps=30))
+    write_chained("two.jsonl", marked_log(KEY, steps=30, seed=5))
+    _, out, _ = run("verify", "one.jsonl", "log.jsonl", "two.jsonl", "--key", "key.json", "--json")
+    chains = json.loads(out)["chains"]
+    assert [(chain["log"], chain["intact"]) for chain in chains] == [("one.jsonl", True), ("two.jsonl", True)]
+
+
+def test_links_are_checked_without_the_package_for_signatures(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_chained("chained.jsonl", marked_log(KEY))
+    for name in [name for name in sys.modules if name.split(".")[0] == "cryptography"]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "cryptography", None)
+    status, out, _ = run("verify", "chained.jsonl", "--key", "key.json", "--json")
+    assert status == 0
+    [chain] = json.loads(out)["chains"]
+    assert chain["checkpoints"] == chain["checked"] == chain["checkpoints_refused"] == 0
+    assert "pip install agentmark[signed]" in chain["findings"][0]["sentence"]
+
+
+def test_many_findings_of_a_chain_are_counted_not_listed() -> None:
+    records = [replace(record, session=f"s{i}") for i, record in enumerate(marked_log(KEY, steps=250))]
+    chain = describe_chain("log", records, [])
+    assert len(chain["findings"]) == MAX_CHAIN_FINDINGS
+    assert chain["findings_left_out"] > 0
+    report = report_on(marked_log(KEY, steps=9), chains=[chain])
+    assert "further finding" in render_report(report)

@@ -1,15 +1,18 @@
 """The report: a verdict with all that it rests on, as data, as one page, and signed."""
 
+from agentmark.report.chain_part import ChainPart, describe_chain
 from agentmark.report.content import InputFile, Provenance, Report, build_report, describe_file
 from agentmark.report.page import render_report
 from agentmark.report.signature import check_report, report_digest, sign_report
 
 __all__ = [
+    "ChainPart",
     "InputFile",
     "Provenance",
     "Report",
     "build_report",
     "check_report",
+    "describe_chain",
     "describe_file",
     "render_report",
     "report_digest",

@@ -17,6 +17,7 @@ from agentmark.core.linear import LinearSystem
 from agentmark.core.rlnc import Equation
 from agentmark.core.theory import false_positive_rate
 from agentmark.intake import IMPOSSIBLE, USED, Intake
+from agentmark.report.chain_part import ChainPart
 from agentmark.report.numbers import bits_text, rate_in_words, rate_text
 from agentmark.verdict import Segment, StepFinding, Verdict
 
@@ -147,6 +148,7 @@ class Report(TypedDict):
     rank_growth: RankPart | None
     findings: list[str]
     passed_over: list[str]
+    chains: list[ChainPart]
     segments: list[SegmentPart]
     steps: list[StepPart]
     steps_left_out: int
@@ -184,6 +186,7 @@ def build_report(
     findings: Iterable[str] = (),
     passed_over: Iterable[str] = (),
     segments: Iterable[Segment] = (),
+    chains: Sequence[ChainPart] = (),
 ) -> Report:
     """Put a verdict, its control and the steps it rests on together.
 
@@ -204,8 +207,9 @@ def build_report(
         control=_verdict_part(control),
         growth=_growth(verdict, intake, noise_rates),
         rank_growth=_rank_growth(intake),
-        findings=[*verdict.tampering, *findings],
+        findings=[*verdict.tampering, *findings, *_broken_chains(chains)],
         passed_over=list(passed_over),
+        chains=list(chains),
         segments=[_segment_part(segment, verdict.payload_len) for segment in segments],
         steps=[
             _step_part(number, finding, noise_rates)
@@ -213,6 +217,10 @@ def build_report(
         ],
         steps_left_out=max(0, len(verdict.findings) - MAX_STEPS),
     )
+
+
+def _broken_chains(chains: Iterable[ChainPart]) -> list[str]:
+    return [f"the chain of {chain['log']}: {chain['sentence']}" for chain in chains if not chain["intact"]]
 
 
 def _verdict_part(verdict: Verdict) -> VerdictPart:

@@ -5,6 +5,7 @@ from html import escape
 
 from agentmark.charts import Series, line_chart
 from agentmark.core.distribution import TOTAL_WEIGHT
+from agentmark.report.chain_part import ChainFindingPart, ChainPart
 from agentmark.report.content import (
     CONSISTENT,
     CONTRADICTING,
@@ -56,6 +57,7 @@ def render_report(report: Report) -> str:
         _rank_growth(report),
         _segments(report),
         _findings(report),
+        _chains(report),
         _outcomes(verdict),
         _ownership(report),
         _steps(report),
@@ -277,6 +279,54 @@ def _findings(report: Report) -> str:
     else:
         said = f"<ul>{''.join(f'<li>{finding}' for finding in findings)}</ul>"
     return f"<h2>Signs of tampering or damage</h2>{said}"
+
+
+def _chains(report: Report) -> str:
+    if not report["chains"]:
+        return ""
+    return (
+        "<h2>The chain of the log</h2>"
+        f"{''.join(map(_chain, report['chains']))}"
+        "<p class=soft>A layer beside the mark: it shows whether records are missing, or are not as they were "
+        "written. It is no part of the verdict, and a broken chain never stops the mark from being read.</p>"
+    )
+
+
+def _chain(chain: ChainPart) -> str:
+    css = "yes" if chain["intact"] else "no"
+    refused = chain["checkpoints_refused"]
+    checkpoints = count_text(chain["checkpoints"], "checkpoint") + (f" good, {refused:,} refused" if refused else "")
+    facts = [
+        ("Log", _text(chain["log"], SENTENCE_LEN)),
+        ("Finding", f"<b class={css}>{_text(chain['sentence'], SENTENCE_LEN)}</b>"),
+        ("Vouched for", f"{chain['checked']:,} of {count_text(chain['records'], 'record')}; {checkpoints}"),
+        ("Signed by", _signers(chain)),
+    ]
+    if chain["last_checkpoint"] is not None:
+        facts.append(("Last checkpoint", f"<code>{escape(chain['last_checkpoint'])}</code>"))
+    rows = "".join(f"<dt>{name}<dd>{fact}" for name, fact in facts)
+    heads = ("kind", "session", "line", "what was found")
+    table = _table(heads, map(_chain_row, chain["findings"]), numbers=(2,), css="chain")
+    left_out = chain["findings_left_out"]
+    more = f"<p class=soft>{count_text(left_out, 'further finding')} not listed.</p>" if left_out else ""
+    return f"<div class=panel><dl>{rows}</dl>{table if chain['findings'] else ''}{more}</div>"
+
+
+def _signers(chain: ChainPart) -> str:
+    if not chain["signers"]:
+        return "nobody"
+    signers = ", ".join(f"<code>{escape(signer)}</code>" for signer in chain["signers"])
+    doubt = "" if chain["trusted_keys"] else "<br>Nobody vouches for this key: none was given to compare it with."
+    return f"{signers}{doubt}"
+
+
+def _chain_row(finding: ChainFindingPart) -> Sequence[str]:
+    return (
+        escape(finding["kind"]),
+        "" if finding["session"] is None else _text(finding["session"][:8]),
+        "" if finding["line"] is None else f"{finding['line']:,}",
+        _text(finding["sentence"], SENTENCE_LEN),
+    )
 
 
 def _outcomes(verdict: VerdictPart) -> str:
