@@ -25,7 +25,8 @@ th { white-space:nowrap; color:var(--soft); font-weight:600; } td.n, th.n { text
         font-variant-numeric:tabular-nums; }
 code, pre { font:.85rem/1.5 ui-monospace, monospace; } pre { white-space:pre-wrap; margin:.3rem 0; }
 td code, .odds, .steps b, td bdi { overflow-wrap:anywhere; } .steps { font-size:.85rem; }
-.steps td:nth-child(2), .steps td:nth-child(4), .chain td:nth-child(2), .finding { min-width:6rem; } .finding { display:inline-block; }
+.steps td:nth-child(2), .steps td:nth-child(4), .chain td:nth-child(2), .finding { min-width:6rem; }
+.finding { display:inline-block; }
 .odds { display:flex; flex-wrap:wrap; gap:0 .9em; color:var(--soft); }
 .odds span { display:inline-flex; align-items:center; gap:.35em; }
 .odds i { height:.65em; min-width:1px; background:var(--f); opacity:.5; border-radius:2px; flex:none; }
