@@ -3,12 +3,13 @@
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Literal
 
 from agentmark import Embedder, LogReader, SharedKey, StepRecord, Verdict, Verifier
 from agentmark.decide import Decider
-from agentmark.elicit.situation import Elicitor
+from agentmark.elicit.situation import ANSWER, Elicitor
 
 ROOT = Path(__file__).parent.parent.parent
 KEY = SharedKey(bytes(range(32)))
@@ -38,3 +39,38 @@ def run_page(name: str, folder: Path) -> str:
     done = subprocess.run([sys.executable, "page.py"], cwd=folder, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout
+
+
+# A spread list: about 1.8 bits a decision, and every tenth ends the run.
+SPREAD = {"search": 4, "add": 3, "price": 2, ANSWER: 1}
+
+
+class Shop:
+    """Tools with a memory: what they return depends on what was called before, so equal results mean equal runs."""
+
+    def __init__(self) -> None:
+        self.cart: list[str] = []
+        self.searches = 0
+
+    def search(self, query: str) -> str:
+        """Search the catalogue."""
+        self.searches += 1
+        return f"{query}: item {self.searches}"
+
+    def add(self, item: str) -> str:
+        """Put an item into the cart."""
+        self.cart.append(item)
+        return f"{len(self.cart)} in the cart"
+
+    def price(self) -> str:
+        """The price of the cart."""
+        return f"{10 * len(self.cart)} euros"
+
+    @property
+    def tools(self) -> list[Callable[..., str]]:
+        return [self.search, self.add, self.price]
+
+
+def arguments(tool: str, turn: int) -> dict[str, str]:
+    """What every model of these tests passes to a tool, so that runs with equal choices are equal."""
+    return {"search": {"query": f"tea {turn}"}, "add": {"item": f"tea {turn}"}}.get(tool, {})
