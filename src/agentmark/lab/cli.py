@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from agentmark.lab.catalogue import EXPERIMENTS, load
+from agentmark.lab.data import MissingError
 from agentmark.lab.experiment import DEFAULT_SEED, ResultError, perform
 from agentmark.lab.report import load_results, render
 
@@ -61,7 +62,14 @@ def _run(names: Sequence[str], *, quick: bool, seed: int, workers: int, out: Pat
     failed = 0
     for name in names:
         progress = partial(_report_progress, name)
-        result = perform(load(name), quick=quick, seed=seed, workers=workers, progress=progress)
+        try:
+            result = perform(load(name), quick=quick, seed=seed, workers=workers, progress=progress)
+        except MissingError as error:
+            # Asked for by name, it is an error; among all, the others still run.
+            if len(names) == 1:
+                raise
+            print(f"{name}: skipped: {error}")
+            continue
         path = result.save(out)
         print(f"{name}: {'passed' if result.passed else 'FAILED'} in {result.seconds:.0f} s, saved to {path}")
         for claim in result.claims:

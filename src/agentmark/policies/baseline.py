@@ -12,7 +12,7 @@ class BaselineSession:
 
     def __init__(self, rng: random.Random | None = None) -> None:
         self._rng = rng or random.SystemRandom()
-        self._log = PeerLog("baseline")
+        self._log = PeerLog("baseline", rng=rng)
 
     def choose(self, weights: Probabilities) -> Choice:
         distribution = BehaviorDistribution.quantise(weights)

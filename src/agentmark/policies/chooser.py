@@ -1,5 +1,6 @@
 """What every policy has in common."""
 
+import random
 import secrets
 from typing import Protocol
 
@@ -18,8 +19,11 @@ class Chooser(Protocol):
 class PeerLog:
     """Writes the records of a policy that is not AgentMark: the verifier sees them as unmarked."""
 
-    def __init__(self, policy: str, *, key_id: str = "none", payload_len: int = 0) -> None:
-        self.session = secrets.token_hex(SESSION_NONCE_SIZE)
+    def __init__(
+        self, policy: str, *, key_id: str = "none", payload_len: int = 0, rng: random.Random | None = None
+    ) -> None:
+        """`rng` draws the session's nonce, for runs that shall repeat."""
+        self.session = secrets.token_hex(SESSION_NONCE_SIZE) if rng is None else rng.randbytes(SESSION_NONCE_SIZE).hex()
         self._policy = policy
         self._key_id = key_id
         self._payload_len = payload_len

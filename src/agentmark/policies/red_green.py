@@ -41,7 +41,7 @@ class RedGreenSession:
         self._green_fraction = green_fraction
         self._boost = exp(green_bias)
         self._rng = rng or random.SystemRandom()
-        self._log = PeerLog(POLICY, key_id=key.id)
+        self._log = PeerLog(POLICY, key_id=key.id, rng=rng)
 
     def choose(self, weights: Probabilities) -> Choice:
         distribution = BehaviorDistribution.quantise(weights)

@@ -1,0 +1,206 @@
+"""Many episodes: every task, seed, source and policy. What is done is kept, so that a long run can be resumed."""
+
+import gzip
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from hashlib import sha256
+from math import log2
+from pathlib import Path
+from time import perf_counter
+
+from agentmark.core.distribution import TOTAL_WEIGHT, Probabilities
+from agentmark.embed import Choice
+from agentmark.lab.agent_loop import F, R, chooser_for, play
+from agentmark.lab.data import work_folder
+from agentmark.lab.envs.base import Task, open_environment
+from agentmark.lab.experiment import Progress
+from agentmark.lab.parallel import map_chunks
+from agentmark.lab.samples import generator, random_key
+from agentmark.lab.sources import SoftenedExpert
+from agentmark.policies.chooser import Chooser
+from agentmark.policies.red_green import green_test
+from agentmark.record import StepRecord
+from agentmark.verify import Verifier
+
+PAYLOAD_LEN = 8
+# Raised whenever outcomes would differ, so that no run mixes two versions.
+CAMPAIGN_VERSION = 1
+TASKS_A_CHUNK = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Campaign:
+    """What to run: `seeds` trials of every task of an environment, under each policy and epsilon."""
+
+    environment: str
+    epsilons: tuple[float, ...]
+    policies: tuple[str, ...]
+    seeds: tuple[int, ...]
+    # None: all. Else so many of every group, for a quick look.
+    tasks_a_group: int | None = None
+    keep_logs: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """One episode, in numbers."""
+
+    task: str
+    group: str
+    seed: int
+    epsilon: float
+    policy: str
+    success: bool
+    steps: int
+    lost: int
+    # Sums over the steps: entropy of P_t, candidates, bits that the mark carries (F: coded bits, R: -log2 q_t).
+    entropy: float
+    candidates: int
+    bits: float
+    active_steps: int
+    # Whether the episode alone names its 8-bit identity: as the only one that explains it; and at 1e-6.
+    unique: bool
+    accepted: bool
+    wrong: bool
+    green_hits: int
+    green_expected: float
+    choose_us: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Chunk:
+    campaign: Campaign
+    tasks: tuple[Task, ...]
+    seed: int
+    epsilon: float
+
+    @property
+    def place(self) -> Path:
+        """Where its outcomes are kept once it is done."""
+        content = json.dumps([CAMPAIGN_VERSION, asdict(self)], sort_keys=True)
+        name = sha256(content.encode("utf-8")).hexdigest()[:24]
+        return work_folder() / self.campaign.environment / f"{name}.json"
+
+    @property
+    def log_place(self) -> Path:
+        return self.place.with_suffix(".jsonl.gz")
+
+
+def run_campaign(campaign: Campaign, *, workers: int, progress: Progress) -> list[Outcome]:
+    """Play what has not been played yet, and return all outcomes, in a fixed order."""
+    tasks = _selected(open_environment(campaign.environment).tasks(), campaign.tasks_a_group)
+    chunks = [
+        _Chunk(campaign, tuple(tasks[start : start + TASKS_A_CHUNK]), seed, epsilon)
+        for epsilon in campaign.epsilons
+        for seed in campaign.seeds
+        for start in range(0, len(tasks), TASKS_A_CHUNK)
+    ]
+    left = [chunk for chunk in chunks if not chunk.place.exists()]
+    if len(left) < len(chunks):
+        progress(f"{campaign.environment}: {len(chunks) - len(left)} of {len(chunks)} chunks are done already")
+    map_chunks(_run_chunk, left, workers=workers, progress=progress, label=campaign.environment)
+    rows = [row for chunk in chunks for row in json.loads(chunk.place.read_text(encoding="utf-8"))]
+    return [Outcome(**row) for row in rows]
+
+
+def kept_logs(campaign: Campaign, *, policy: str | None = None) -> list[list[StepRecord]]:
+    """The logs of a finished campaign that kept them, an episode each."""
+    tasks = _selected(open_environment(campaign.environment).tasks(), campaign.tasks_a_group)
+    logs = []
+    for epsilon in campaign.epsilons:
+        for seed in campaign.seeds:
+            for start in range(0, len(tasks), TASKS_A_CHUNK):
+                chunk = _Chunk(campaign, tuple(tasks[start : start + TASKS_A_CHUNK]), seed, epsilon)
+                with gzip.open(chunk.log_place, "rt", encoding="utf-8") as file:
+                    for line in file:
+                        episode = json.loads(line)
+                        if policy in (None, episode["policy"]):
+                            logs.append([StepRecord.from_dict(record) for record in episode["records"]])
+    return logs
+
+
+def _selected(tasks: Sequence[Task], a_group: int | None) -> list[Task]:
+    if a_group is None:
+        return list(tasks)
+    groups: dict[str, list[Task]] = {}
+    for task in tasks:
+        groups.setdefault(task.group, []).append(task)
+    return [task for members in groups.values() for task in members[:a_group]]
+
+
+def _run_chunk(chunk: _Chunk) -> None:
+    """Play every task of the chunk under every policy; the file appears only when all of it is done."""
+    rows, logs = [], []
+    for task in chunk.tasks:
+        for policy in chunk.campaign.policies:
+            outcome, records = _episode(chunk, task, policy)
+            rows.append(asdict(outcome))
+            logs.append({"policy": policy, "records": [record.as_dict() for record in records]})
+    chunk.place.parent.mkdir(parents=True, exist_ok=True)
+    if chunk.campaign.keep_logs:
+        with gzip.open(chunk.log_place, "wt", encoding="utf-8") as file:
+            file.writelines([json.dumps(log, ensure_ascii=False) + "\n" for log in logs])
+    partial = chunk.place.with_suffix(".partial")
+    partial.write_text(json.dumps(rows), encoding="utf-8")
+    partial.replace(chunk.place)
+
+
+def _episode(chunk: _Chunk, task: Task, policy: str) -> tuple[Outcome, tuple[StepRecord, ...]]:
+    environment = open_environment(chunk.campaign.environment)
+    rng = generator(chunk.seed, chunk.campaign.environment, task.id, chunk.epsilon, policy)
+    key, payload = random_key(rng), rng.getrandbits(PAYLOAD_LEN)
+    chooser = _Timed(chooser_for(policy, key=key, payload=payload, payload_len=PAYLOAD_LEN, rng=rng))
+    episode = environment.start(task, seed=chunk.seed)
+    played = play(episode, SoftenedExpert(chunk.epsilon), chooser, max_steps=environment.max_steps)
+    bits, active, unique, accepted, wrong = 0.0, 0, False, False, False
+    if policy in (F, R):
+        clean = Verifier(key, payload_len=PAYLOAD_LEN, noise=0.0)
+        readings = [reading.evidence_bits for reading in clean.take_in(played.records).readings]
+        bits, active = sum(readings), sum([reading > 0 for reading in readings])
+        unique = clean.verify(played.records).candidate == payload
+        verdict = Verifier(key, payload_len=PAYLOAD_LEN).verify(played.records)
+        accepted, wrong = verdict.accepted, verdict.accepted and verdict.payload != payload
+    green = green_test(played.records, key)
+    outcome = Outcome(
+        task=task.id,
+        group=task.group,
+        seed=chunk.seed,
+        epsilon=chunk.epsilon,
+        policy=policy,
+        success=played.success,
+        steps=played.steps,
+        lost=played.lost,
+        entropy=sum([_entropy(record) for record in played.records]),
+        candidates=sum([len(record.distribution or ()) for record in played.records]),
+        bits=bits,
+        active_steps=active,
+        unique=unique,
+        accepted=accepted,
+        wrong=wrong,
+        green_hits=green.hits,
+        green_expected=green.expected,
+        choose_us=chooser.microseconds,
+    )
+    return outcome, played.records
+
+
+def _entropy(record: StepRecord) -> float:
+    if record.distribution is None:
+        return 0.0
+    shares = [weight / TOTAL_WEIGHT for weight in record.distribution.weights if weight]
+    return -sum([share * log2(share) for share in shares])
+
+
+class _Timed:
+    """Adds up what choosing costs."""
+
+    def __init__(self, chooser: Chooser) -> None:
+        self._chooser = chooser
+        self.microseconds = 0.0
+
+    def choose(self, weights: Probabilities) -> Choice:
+        start = perf_counter()
+        choice = self._chooser.choose(weights)
+        self.microseconds += (perf_counter() - start) * 1e6
+        return choice

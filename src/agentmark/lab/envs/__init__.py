@@ -1,0 +1,1 @@
+"""Environments that nobody here wrote, behind one small protocol. Each is one file, and needs its own packages."""

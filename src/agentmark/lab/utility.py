@@ -1,0 +1,158 @@
+"""Does the mark hurt the agent? Success by policy, paired by task and seed, with an equivalence test (Table 1)."""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+
+from agentmark.lab.agent_loop import BASELINE, RED_GREEN, F, R
+from agentmark.lab.campaign import Outcome
+from agentmark.lab.experiment import Cell, Claim, Table
+from agentmark.lab.stats import Interval, mean_interval, normal_quantile
+
+# Two success rates that differ by less are the same to a user.
+MARGIN = 0.02
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """A policy against the baseline: the mean difference in success over tasks, each task one cluster."""
+
+    policy: str
+    tasks: int
+    episodes: int
+    difference: float
+    interval: Interval
+    # 90 %: the two one-sided tests at 5 % both reject exactly if it lies within the margin (TOST).
+    tost_interval: Interval
+
+    def equivalent(self, margin: float = MARGIN) -> bool:
+        return -margin < self.tost_interval.low and self.tost_interval.high < margin
+
+
+def compare(outcomes: Iterable[Outcome], policy: str) -> Comparison:
+    """Pair by task and seed (and epsilon, if several are given), average within a task, then over tasks."""
+    by_place: dict[tuple[str, int, float], dict[str, bool]] = defaultdict(dict)
+    for outcome in outcomes:
+        if outcome.policy in (policy, BASELINE):
+            by_place[outcome.task, outcome.seed, outcome.epsilon][outcome.policy] = outcome.success
+    by_task: dict[str, list[float]] = defaultdict(list)
+    for (task, _, _), successes in by_place.items():
+        by_task[task].append(float(successes[policy]) - float(successes[BASELINE]))
+    means = [fmean(differences) for differences in by_task.values()]
+    return Comparison(
+        policy,
+        len(means),
+        len(by_place),
+        fmean(means),
+        mean_interval(means),
+        mean_interval(means, confidence=0.90),
+    )
+
+
+def utility_claims(outcomes: Sequence[Outcome], label: str) -> list[Claim]:
+    """Equivalence of both schemes, and that no episode named anyone else."""
+    claims = []
+    for policy in (F, R):
+        found = compare(outcomes, policy)
+        claims.append(
+            Claim(
+                f"{label}: {policy} succeeds as often as the baseline within {MARGIN:.0%} (TOST): difference "
+                f"{_points(found.difference)} points, 90 % interval {_span(found.tost_interval)}, {found.episodes:,} "
+                f"pairs of episodes in {found.tasks} tasks.",
+                found.equivalent(),
+                aim=True,
+            )
+        )
+        claims.append(
+            Claim(
+                f"{label}: no difference between {policy} and the baseline shows: 99.9 % interval "
+                f"{_span(_interval(outcomes, policy, 0.999))} points.",
+                0 in _interval(outcomes, policy, 0.999),
+            )
+        )
+    marked = [outcome for outcome in outcomes if outcome.policy in (F, R)]
+    wrong = sum([outcome.wrong for outcome in marked])
+    claims.append(Claim(f"{label}: {wrong} of {len(marked):,} marked episodes name another identity.", wrong == 0))
+    return claims
+
+
+def _interval(outcomes: Sequence[Outcome], policy: str, confidence: float) -> Interval:
+    found = compare(outcomes, policy)
+    half = (found.interval.high - found.interval.low) / 2
+    scaled = half * normal_quantile(confidence) / normal_quantile(0.95)
+    return Interval(found.difference - scaled, found.difference + scaled)
+
+
+COLUMNS = [
+    "epsilon",
+    "policy",
+    "episodes",
+    "success %",
+    "against the baseline, points",
+    "equivalent within 2",
+    "steps (successes)",
+    "bits/step",
+    "bits/task",
+    "entropy/step",
+    "identity from one episode",
+    "accepted at 1e-6",
+    "green %",
+    "choose, us/step",
+]
+
+
+def utility_table(outcomes: Sequence[Outcome], title: str, note: str) -> Table:
+    """One row for each epsilon and policy."""
+    rows: list[list[Cell]] = []
+    for epsilon in sorted({outcome.epsilon for outcome in outcomes}):
+        at = [outcome for outcome in outcomes if outcome.epsilon == epsilon]
+        rows += [_row(at, epsilon, policy) for policy in dict.fromkeys([outcome.policy for outcome in at])]
+    return Table(title, COLUMNS, rows, note)
+
+
+def _row(at: Sequence[Outcome], epsilon: float, policy: str) -> list[Cell]:
+    mine = [outcome for outcome in at if outcome.policy == policy]
+    steps = sum([outcome.steps for outcome in mine])
+    marked = policy in (F, R)
+    against, equivalent = "", ""
+    if policy != BASELINE:
+        found = compare(at, policy)
+        against = f"{_points(found.difference)} ({_span(found.interval)})"
+        equivalent = "yes" if found.equivalent() else "not shown"
+    won = [outcome.steps for outcome in mine if outcome.success]
+    return [
+        str(epsilon),
+        policy,
+        len(mine),
+        clustered(mine, lambda outcome: outcome.success, scale=100),
+        against,
+        equivalent,
+        f"{fmean(won):.1f}" if won else "",
+        f"{sum([o.bits for o in mine]) / steps:.2f}" if marked else "",
+        f"{sum([o.bits for o in mine]) / len(mine):.1f}" if marked else "",
+        f"{sum([o.entropy for o in mine]) / steps:.2f}",
+        clustered(mine, lambda outcome: outcome.unique, scale=1, digits=3) if marked else "",
+        clustered(mine, lambda outcome: outcome.accepted, scale=1, digits=3) if marked else "",
+        f"{100 * sum([o.green_hits for o in mine]) / steps:.1f}" if policy in (RED_GREEN, BASELINE) else "",
+        f"{sum([o.choose_us for o in mine]) / steps:.0f}",
+    ]
+
+
+def clustered(outcomes: Sequence[Outcome], value: Callable[[Outcome], float], *, scale: float, digits: int = 1) -> str:
+    """Mean and 95 % interval; the trials of a task are one cluster."""
+    by_task: dict[str, list[float]] = defaultdict(list)
+    for outcome in outcomes:
+        by_task[outcome.task].append(float(value(outcome)))
+    means = [fmean(values) for values in by_task.values()]
+    interval = mean_interval(means)
+    low, high = max(0.0, interval.low), min(1.0, interval.high)
+    return f"{scale * fmean(means):.{digits}f} ({scale * low:.{digits}f} to {scale * high:.{digits}f})"
+
+
+def _points(share: float) -> str:
+    return f"{100 * share:+.1f}"
+
+
+def _span(interval: Interval) -> str:
+    return f"{_points(interval.low)} to {_points(interval.high)}"

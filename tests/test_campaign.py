@@ -1,0 +1,147 @@
+"""Many episodes in an environment: pairing, resuming, and what is measured. The environment here is a stand-in."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from agentmark.lab import data
+from agentmark.lab.agent_loop import BASELINE, POLICIES, RED_GREEN, F, R, chooser_for, play
+from agentmark.lab.campaign import Campaign, Outcome, kept_logs, run_campaign
+from agentmark.lab.envs import base
+from agentmark.lab.envs.base import Task
+from agentmark.lab.samples import random_key
+from agentmark.lab.sources import SoftenedExpert
+from agentmark.lab.utility import compare, utility_claims, utility_table
+
+
+class Corridor:
+    """Walk right ten times without ever opening one of the trapdoors."""
+
+    goal = "reach the end"
+    observation = "a corridor"
+    behaviors = ("right", "left", "trapdoor 1", "trapdoor 2", "trapdoor 3")
+
+    def __init__(self) -> None:
+        self.place, self.fallen = 0, False
+
+    @property
+    def done(self) -> bool:
+        return self.fallen or self.success
+
+    @property
+    def success(self) -> bool:
+        return self.place == 10
+
+    def expert(self) -> str:
+        return "right"
+
+    def step(self, behavior: str) -> None:
+        self.fallen = behavior.startswith("trapdoor")
+        self.place = max(0, self.place + {"right": 1, "left": -1}.get(behavior, 0))
+
+
+class Corridors:
+    max_steps = 30
+
+    def tasks(self) -> Sequence[Task]:
+        return [Task(f"corridor-{i}", f"C{i % 2}") for i in range(12)]
+
+    def start(self, task: Task, *, seed: int) -> Corridor:
+        return Corridor()
+
+
+@pytest.fixture(autouse=True)
+def corridors(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setitem(base.ENVIRONMENTS, "corridors", f"{__name__}:Corridors")
+    monkeypatch.setenv("AGENTMARK_WORK", str(tmp_path))
+
+
+CAMPAIGN = Campaign("corridors", (0.1,), POLICIES, (1, 2), keep_logs=True)
+
+
+def silent(_: str) -> None:
+    pass
+
+
+def test_a_campaign_plays_every_cell_and_repeats() -> None:
+    outcomes = run_campaign(CAMPAIGN, workers=1, progress=silent)
+    assert len(outcomes) == 12 * 2 * len(POLICIES)
+    assert {outcome.policy for outcome in outcomes} == set(POLICIES)
+    assert not any(outcome.wrong for outcome in outcomes)
+    assert all(outcome.bits == 0 for outcome in outcomes if outcome.policy == BASELINE)
+    assert sum(outcome.bits for outcome in outcomes if outcome.policy == R) > 0
+
+
+def test_an_interrupted_campaign_goes_on_where_it_was(tmp_path: Path) -> None:
+    whole = run_campaign(CAMPAIGN, workers=1, progress=silent)
+    places = sorted((tmp_path / "corridors").glob("*.json"))
+    assert len(places) == 6
+    kept = places[0].stat().st_mtime_ns
+    places[1].unlink()
+    said: list[str] = []
+    again = run_campaign(CAMPAIGN, workers=1, progress=said.append)
+    assert places[0].stat().st_mtime_ns == kept
+    assert said[0] == "corridors: 5 of 6 chunks are done already"
+    timeless = [[o.task, o.policy, o.seed, o.success, o.steps, o.bits] for o in again]
+    assert timeless == [[o.task, o.policy, o.seed, o.success, o.steps, o.bits] for o in whole]
+
+
+def test_logs_are_kept_an_episode_each() -> None:
+    outcomes = run_campaign(CAMPAIGN, workers=1, progress=silent)
+    logs = kept_logs(CAMPAIGN, policy=F)
+    assert [len(log) for log in logs] == [o.steps for o in outcomes if o.policy == F]
+
+
+def test_a_quick_look_takes_some_of_every_group() -> None:
+    quick = Campaign("corridors", (0.1,), (BASELINE,), (1,), tasks_a_group=2)
+    assert [o.group for o in run_campaign(quick, workers=1, progress=silent)] == ["C0", "C0", "C1", "C1"]
+
+
+def outcome(task: str, policy: str, success: bool, seed: int = 1) -> Outcome:
+    return Outcome(task, "g", seed, 0.1, policy, success, 5, 0, 5.0, 25, 0, 0, False, False, False, 0, 0, 0)
+
+
+def test_pairs_are_by_task_and_seed_and_a_task_is_one_cluster() -> None:
+    outcomes = []
+    for task, (base_won, marked_won) in {"a": (1, 1), "b": (1, 0), "c": (0, 1), "d": (1, 1)}.items():
+        for seed in (1, 2):
+            outcomes += [outcome(task, BASELINE, bool(base_won), seed), outcome(task, F, bool(marked_won), seed)]
+    found = compare(outcomes, F)
+    assert (found.tasks, found.episodes, found.difference) == (4, 8, 0.0)
+    # Four values of 0, -1, +1, 0: standard error sqrt(2/3) / 2.
+    assert found.interval.high == pytest.approx(1.96 * (2 / 3) ** 0.5 / 2, rel=1e-3)
+    assert not found.equivalent()
+
+
+def test_equivalence_is_shown_only_with_enough_tasks() -> None:
+    def many(tasks: int) -> list[Outcome]:
+        rng = Random(1)
+        return [
+            outcome(str(i), policy, rng.random() < 0.9) for i in range(tasks) for policy in (BASELINE, F, R, RED_GREEN)
+        ]
+
+    assert not compare(many(100), F).equivalent()
+    assert compare(many(20_000), F).equivalent()
+    assert all(claim.holds for claim in utility_claims(many(20_000), "x"))
+    assert len(utility_table(many(50), "t", "").rows) == 4
+
+
+def test_a_list_that_cannot_be_used_costs_a_step() -> None:
+    class Mute(SoftenedExpert):
+        def weights(self, episode: object) -> None:  # type: ignore[override]
+            return None
+
+    rng = Random(1)
+    chooser = chooser_for(F, key=random_key(rng), payload=1, payload_len=8, rng=rng)
+    played = play(Corridor(), Mute(0.1), chooser, max_steps=7)
+    assert (played.success, played.lost, played.steps, played.records) == (False, 7, 7, ())
+
+
+def test_missing_data_names_where_it_was_looked_for(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("AGENTMARK_DATA", str(tmp_path))
+    with pytest.raises(data.MissingError, match=r"nothing/here \(looked in .*\) is missing: run make x, or set"):
+        data.find_data("nothing/here", remedy="run make x")
+    (tmp_path / "here").mkdir()
+    assert data.find_data("here", remedy="") == tmp_path / "here"
