@@ -9,6 +9,7 @@ if TYPE_CHECKING:
         AgentMarkError,
         ContextError,
         DistributionError,
+        ElicitationError,
         KeyFileError,
         PayloadError,
         RecordError,
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
         RegistryError,
         SettingError,
     )
+    from agentmark.decide import Decider, Decision
     from agentmark.embed import Choice, Embedder, Session
     from agentmark.keys import SharedKey
     from agentmark.log import LogReader, LogWriter
@@ -32,7 +34,10 @@ _HOMES = {
     "BehaviorDistribution": "agentmark.core.distribution",
     "Choice": "agentmark.embed",
     "ContextError": "agentmark.core.errors",
+    "Decider": "agentmark.decide",
+    "Decision": "agentmark.decide",
     "DistributionError": "agentmark.core.errors",
+    "ElicitationError": "agentmark.core.errors",
     "Embedder": "agentmark.embed",
     "Identity": "agentmark.registry",
     "KeyFileError": "agentmark.core.errors",
@@ -69,7 +74,10 @@ __all__ = [
     "BehaviorDistribution",
     "Choice",
     "ContextError",
+    "Decider",
+    "Decision",
     "DistributionError",
+    "ElicitationError",
     "Embedder",
     "Identity",
     "KeyFileError",

@@ -15,6 +15,8 @@ from agentmark.core.distribution import BehaviorDistribution
 from agentmark.core.linear import LinearSystem
 from agentmark.core.prf import STEP_KEY, prf
 from agentmark.core.rlnc import Equation
+from agentmark.decide import Decider
+from agentmark.elicit.situation import Elicitation, Situation
 from agentmark.embed import Embedder
 from agentmark.lab.experiment import Cell, Claim, Findings, Progress, Table
 from agentmark.lab.samples import dirichlet, generator, named, random_key
@@ -111,6 +113,10 @@ def step_calls(size: int, seed: int) -> dict[str, Callable[[], object]]:
     session_r = Embedder(key, payload, payload_len=PAYLOAD_LEN, scheme="R").session()
     record = session_f.choose(masses).record
     line = record.to_json()
+    marker = Embedder(key, payload, payload_len=PAYLOAD_LEN, scheme="R")
+    decider = Decider(marker, _Given(masses))
+    logging = Decider(marker, _Given(masses), os.devnull)
+    names = list(masses)
     return {
         "quantise": lambda: BehaviorDistribution.quantise(masses),
         "F encode": lambda: scheme_f.encode(distribution, step_key, payload=payload, payload_len=PAYLOAD_LEN),
@@ -119,9 +125,26 @@ def step_calls(size: int, seed: int) -> dict[str, Callable[[], object]]:
         "R decode": lambda: scheme_r.decode(distribution, step_key, behavior_r, payload_len=PAYLOAD_LEN),
         "Session.choose, F": lambda: session_f.choose(masses),
         "Session.choose, R": lambda: session_r.choose(masses),
+        "Decider.decide, R, no model": lambda: decider.decide(names, "What next?"),
+        "the same, and logged": lambda: logging.decide(names, "What next?"),
         "record to JSON": record.to_json,
         "record from JSON": lambda: StepRecord.from_json(line),
     }
+
+
+class _Given:
+    """An elicitor whose model costs nothing."""
+
+    name = "given"
+
+    def __init__(self, weights: Mapping[str, float]) -> None:
+        self._said = Elicitation(method=self.name, model="none", weights=weights)
+
+    def elicit(self, situation: Situation) -> Elicitation:
+        return self._said
+
+    async def aelicit(self, situation: Situation) -> Elicitation:
+        return self._said
 
 
 def _step_key_of_full_bin(distribution: BehaviorDistribution, prefix: bytes) -> bytes:
@@ -228,7 +251,8 @@ def _step_table(by_size: dict[int, dict[str, float]], hash_us: float) -> Table:
     note = (
         f"Microseconds, and in brackets multiples of one keyed hash of 32 bytes ({hash_us:.2f} us). Fastest of several "
         f"rounds, one thread, payload of {PAYLOAD_LEN} bits, a flat random list (Dirichlet 1), and for F a bin of "
-        "more than half of it. R decode reads the whole set of 256 symbols. Session.choose quantises too."
+        "more than half of it. R decode reads the whole set of 256 symbols. Session.choose quantises too. "
+        "Decider.decide is all that AgentMark adds to a step beside the call of the model; logged to the null device."
     )
     return Table("Cost of a step", ["", *[f"n = {size}" for size in by_size]], rows, note)
 
