@@ -9,7 +9,7 @@ INSTALL := PIP_CONSTRAINT=constraints.txt PIP_DISABLE_PIP_VERSION_CHECK=1 $(BIN)
 ADAPTERS := $(basename $(notdir $(wildcard tests/adapters/*.txt)))
 ADAPTER_TESTS := $(addprefix test-adapter-,$(ADAPTERS))
 
-.PHONY: help demo test test-adapters $(ADAPTER_TESTS) lint types check bench results vectors clean
+.PHONY: help demo test test-adapters $(ADAPTER_TESTS) lab test-lab lint types check bench results vectors clean
 
 help:  ## List the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -44,6 +44,21 @@ $(ADAPTER_TESTS): test-adapter-%: .venvs/%/.ready
 test-adapters:  ## Test every adapter, each with its framework in an environment of its own
 	@for name in $(ADAPTERS); do rm -f .venvs/$$name/tests.xml; $(MAKE) --no-print-directory test-adapter-$$name; done; \
 	$(PYTHON) tools/adapter_table.py
+
+LAB_PINS := tools/lab-requirements-no-deps.txt tools/lab-requirements.txt
+LAB_INSTALL := PIP_DISABLE_PIP_VERSION_CHECK=1 .venvs/lab/bin/python -m pip install --quiet
+
+.venvs/lab/.ready: $(LAB_PINS) pyproject.toml
+	$(PYTHON) -m venv .venvs/lab
+	$(LAB_INSTALL) --no-deps --requirement tools/lab-requirements-no-deps.txt
+	$(LAB_INSTALL) --requirement tools/lab-requirements.txt
+	$(LAB_INSTALL) --editable .
+	@touch $@
+
+lab: .venvs/lab/.ready  ## The environments of the lab, for .venvs/lab/bin/agentmark lab run (ten minutes: compiles)
+
+test-lab: .venvs/lab/.ready  ## Test the environments of the lab
+	.venvs/lab/bin/python -m pytest tests/test_env_*.py
 
 lint: $(VENV)/.dev  ## Style
 	$(BIN)/ruff check .
