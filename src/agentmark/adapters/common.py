@@ -1,11 +1,11 @@
 """What the adapters share: from tools to candidates, and from a reply to what was done."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 from agentmark.decide import Decider, Decision
-from agentmark.elicit.chat import ChatRequest
+from agentmark.elicit.chat import ChatReply, ChatRequest
 from agentmark.elicit.situation import ANSWER, ANSWER_CANDIDATE, Candidate, Message
 
 # What frameworks call the two sides of a conversation.
@@ -23,10 +23,58 @@ def message(role: str, text: str, calls: Iterable[tuple[str, Any]] = ()) -> Mess
     return {"role": _ROLES.get(role, role), "content": text, **({"tool_calls": made} if made else {})}
 
 
+def messages_of_items(instructions: str | None, items: str | Iterable[Mapping[str, Any]]) -> list[Message]:
+    """A conversation from the items of OpenAI's Responses API: what was said, called and returned."""
+    messages = [message("system", instructions)] if instructions else []
+    for item in [{"role": "user", "content": items}] if isinstance(items, str) else items:
+        kind = str(item.get("type", "message"))
+        if kind == "message":
+            messages.append(message(str(item.get("role", "user")), _text(item.get("content"))))
+        elif kind.endswith("_call_output"):
+            messages.append(message("tool", _text(item.get("output"))))
+        elif kind.endswith("_call"):
+            name = item.get("name", kind.removesuffix("_call"))
+            arguments = next((item[field] for field in ("arguments", "input", "action") if field in item), "")
+            messages.append(message("assistant", "", [(name, arguments)]))
+    return messages
+
+
+def ends_stream(event: Any, items: list[Any]) -> bool:
+    """Whether an event ends a stream of the Responses API; then `items` holds all that was put out.
+
+    Items are collected on the way, because some providers leave them out of the last event.
+    """
+    if event.type == "response.output_item.done":
+        items.append(event.item)
+    ends = event.type in ("response.completed", "response.incomplete")
+    if ends and event.response.output:
+        items[:] = event.response.output
+    return ends
+
+
+def _text(content: object) -> str:
+    """The text of a content: plain, or in parts of which only text can be read."""
+    if isinstance(content, list | tuple):
+        return " ".join([str(part["text"]) for part in content if isinstance(part, Mapping) and "text" in part])
+    return "" if content is None else str(content)
+
+
 def settings_of(request: ChatRequest) -> dict[str, Any]:
     """What a side call asks of the model besides its messages, if anything."""
     settings = {"temperature": request.temperature, "max_tokens": request.max_tokens}
     return {name: value for name, value in settings.items() if value is not None}
+
+
+def model_name(model: Any) -> str:
+    """What a model object calls itself, or its class."""
+    names = [getattr(model, name, None) for name in ("model_name", "model")]
+    return next((name for name in names if isinstance(name, str) and name), type(model).__name__)
+
+
+def chat_reply(text: object, usage: Any) -> ChatReply:
+    """What came back from a side call, with token counts from a mapping or an object as far as it has them."""
+    counts = usage if isinstance(usage, Mapping) else getattr(usage, "__dict__", {})
+    return ChatReply(text=str(text), input_tokens=counts.get("input_tokens"), output_tokens=counts.get("output_tokens"))
 
 
 def what_was_done(calls: Sequence[str], chosen: str | None) -> str:

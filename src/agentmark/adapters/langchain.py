@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from agentmark.adapters.common import message, observed, settings_of, with_answer
+from agentmark.adapters.common import chat_reply, message, model_name, observed, settings_of, with_answer
 from agentmark.core.errors import MissingExtraError
 from agentmark.decide import Decider, Decision
 from agentmark.elicit.chat import ChatReply, ChatRequest, FunctionChat
@@ -46,15 +46,15 @@ def chat(model: Any) -> FunctionChat:
     def call(request: ChatRequest) -> dict[str, Any]:
         return {"input": list(request.messages), "config": {"tags": ["nostream"]}, **settings_of(request)}
 
-    def read(said: AIMessage) -> ChatReply:
-        used = {name: (said.usage_metadata or {}).get(name) for name in ("input_tokens", "output_tokens")}
-        return ChatReply(text=str(said.text), **used)
+    def complete(request: ChatRequest) -> ChatReply:
+        said = model.invoke(**call(request))
+        return chat_reply(said.text, said.usage_metadata)
 
     async def acomplete(request: ChatRequest) -> ChatReply:
-        return read(await model.ainvoke(**call(request)))
+        said = await model.ainvoke(**call(request))
+        return chat_reply(said.text, said.usage_metadata)
 
-    name = getattr(model, "model_name", None) or getattr(model, "model", None) or type(model).__name__
-    return FunctionChat(str(name), complete=lambda request: read(model.invoke(**call(request))), acomplete=acomplete)
+    return FunctionChat(model_name(model), complete=complete, acomplete=acomplete)
 
 
 def _candidates(request: ModelRequest) -> list[Candidate]:
