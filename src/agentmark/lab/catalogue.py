@@ -12,6 +12,7 @@ EXPERIMENTS = {
     "marginals": "agentmark.lab.marginals",
     "false_positives": "agentmark.lab.false_positives",
     "capacity": "agentmark.lab.capacity",
+    "samplers": "agentmark.lab.samplers",
     "speed": "agentmark.lab.speed",
     "validity": "agentmark.lab.validity",
     "evidence_power": "agentmark.lab.evidence_power",
@@ -19,6 +20,7 @@ EXPERIMENTS = {
     "rewriting": "agentmark.lab.rewriting",
     "splices": "agentmark.lab.splices",
     "registry_scale": "agentmark.lab.registry_scale",
+    "erasure": "agentmark.lab.erasure",
     "weaker_views": "agentmark.lab.weaker_views",
     "attacks": "agentmark.lab.attacks",
 }

@@ -38,6 +38,10 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
     table.add_argument("--out", type=Path, default=Path("results"), help="folder of the results (default: results)")
     table.add_argument("--docs", type=Path, default=Path("docs/results.md"), help="the page (default: docs/results.md)")
 
+    figures = commands.add_parser("figures", help="draw the results: PNG and SVG (needs matplotlib)")
+    figures.add_argument("--out", type=Path, default=Path("results"), help="folder of the results (default: results)")
+    figures.add_argument("--to", type=Path, default=Path("docs/figures"), help="folder (default: docs/figures)")
+
 
 def run(args: argparse.Namespace) -> int:
     """0: done. 1: an experiment did not pass. 2: no such experiment, or nothing to read."""
@@ -45,6 +49,8 @@ def run(args: argparse.Namespace) -> int:
         return _list()
     if args.lab_command == "table":
         return _table(args.out, args.docs)
+    if args.lab_command == "figures":
+        return _figures(args.out, args.to)
     if args.name != ALL and args.name not in EXPERIMENTS:
         print(f"no experiment {args.name!r}; there are {', '.join(EXPERIMENTS)}, or {ALL}", file=sys.stderr)
         return 2
@@ -94,6 +100,17 @@ def _table(folder: Path, docs: Path) -> int:
     docs.parent.mkdir(parents=True, exist_ok=True)
     docs.write_text(render(results), encoding="utf-8")
     print(f"{len(results)} results written to {docs}")
+    return 0
+
+
+def _figures(folder: Path, to: Path) -> int:
+    from agentmark.lab.figures import draw
+
+    drawn = [path for result in load_results(folder) for figure in result.figures for path in draw(figure, to)]
+    if not drawn:
+        print(f"no figures in the results of {folder}", file=sys.stderr)
+        return 2
+    print(f"{len(drawn)} files written to {to}")
     return 0
 
 

@@ -39,6 +39,29 @@ class Table:
 
 
 @dataclass(frozen=True, slots=True)
+class Curve:
+    """One line of a figure: points, and the interval of each, if it has one."""
+
+    label: str
+    x: list[float]
+    y: list[float]
+    low: list[float] | None = None
+    high: list[float] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A picture of figures that are in the tables too. `name` is that of its file."""
+
+    name: str
+    title: str
+    x_label: str
+    y_label: str
+    curves: list[Curve]
+    y_log: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Claim:
     """One hypothesis with its trials and its outcome. An aim is reported and may be missed: speed is the machine's."""
 
@@ -67,6 +90,7 @@ class Findings:
     claims: list[Claim]
     tables: list[Table]
     data: dict[str, Any] = field(default_factory=dict)
+    figures: list[Figure] = field(default_factory=list)
 
     @property
     def passed(self) -> bool:
@@ -108,6 +132,7 @@ class Result:
     claims: list[str]
     tables: list[Table]
     data: dict[str, Any]
+    figures: list[Figure] = field(default_factory=list)
 
     def save(self, folder: Path) -> Path:
         """Write NAME.json; the folder is made if it is missing."""
@@ -122,7 +147,9 @@ class Result:
             content = json.loads(path.read_text(encoding="utf-8"))
             machine = Machine(**content.pop("machine"))
             tables = [Table(**table) for table in content.pop("tables")]
-            return cls(machine=machine, tables=tables, **content)
+            drawn = content.pop("figures", [])
+            figures = [Figure(**{**one, "curves": [Curve(**curve) for curve in one["curves"]]}) for one in drawn]
+            return cls(machine=machine, tables=tables, figures=figures, **content)
         except OSError as error:
             raise ResultError(path, f"cannot be read: {error.strerror}") from None
         except (ValueError, KeyError, TypeError, AttributeError) as error:
@@ -146,6 +173,7 @@ def perform(experiment: "Experiment", *, quick: bool, seed: int, workers: int, p
         claims=[claim.sentence for claim in findings.claims],
         tables=findings.tables,
         data=findings.data,
+        figures=findings.figures,
     )
 
 

@@ -32,6 +32,7 @@ def _section(result: Result) -> str:
         parts.append("**Warning: not every claim holds.**\n")
     parts.append("\n".join([f"- {claim}" for claim in result.claims]) + "\n")
     parts += [_table(table) for table in result.tables]
+    parts += [f"![{figure.title}](figures/{figure.name}.png)\n" for figure in result.figures]
     machine = result.machine
     parts.append(
         f"`{result.command}` (seed {result.seed}, {result.seconds:.0f} s, agentmark {result.version}, "
