@@ -3,15 +3,18 @@
 import gzip
 import io
 import json
+import shlex
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
+from math import log2
 from pathlib import Path
 
 import pytest
 from support import TICKET_WEIGHTS, marked_log
 
-from agentmark import LogReader, LogWriter, Registry, SharedKey, StepRecord
+from agentmark import Embedder, LogReader, LogWriter, Registry, SharedKey, StepRecord
 from agentmark.cli import main
 
 KEY = SharedKey(bytes(range(100, 132)))
@@ -251,3 +254,60 @@ def test_the_demo_tells_its_story(run: Run) -> None:
     command = next(line.split() for line in out.splitlines() if line.strip().startswith("agentmark verify"))
     assert run(*command[1:])[0] == 0
     assert run("demo", "--out", "demo")[0] == 0, "it can be run again in the same folder"
+
+
+def test_a_segment_that_lost_its_place_is_found(run: Run) -> None:
+    run("keygen", "key.json")
+    session = Embedder(SharedKey.load("key.json"), 0xA6, payload_len=8).session("lost")
+    weights = {f"tool {i}": 1 for i in range(6)}
+    log = [session.choose(weights).record for _ in range(60)]
+    lost = [replace(record, session="?", context=bytes(32), step_index=0) for record in log[17:57]]
+    with LogWriter("part.jsonl") as writer:
+        for record in lost:
+            writer.write(record)
+    command = ("verify", "part.jsonl", "--key", "key.json")
+    assert run(*command)[0] == 1
+    place = ("--find-offset", "--session", "lost", "--offsets", "30")
+    status, out, err = run(*command, *place)
+    assert status == 0
+    assert "Attributed to payload 0xa6" in out
+    assert "place         from step 17 on; 30 tried and paid for" in out
+    assert "trying 30 places" in err
+    status, out, _ = run(*command, *place, "--claim", "0xa6", "--report", "report.html", "--json")
+    report = json.loads(out)
+    assert report["question"]["place"] == {"session": "lost", "offsets_tried": 30, "offset": 17}
+    assert report["verdict"]["bits_paid"] == f"{log2(30):.3f}"
+    assert [step["step"] for step in report["steps"]] == list(range(17, 57))
+    assert "from step 17 on" in Path("report.html").read_text(encoding="utf-8")
+    assert run(*shlex.split(report["command"])[1:])[0] == 0
+    status, out, _ = run(*command, "--find-offset", "--session", "another", "--offsets", "5", "--json")
+    assert status == 1
+    assert json.loads(out)["place"] == {"offset": None, "tried": 5}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ("--find-offset", "goes together with --session"),
+        ("--session s", "goes together with --session"),
+        ("--offsets 5", "goes together with --find-offset"),
+        ("--find-offset --session s --offsets 0", "0 is not a number of places"),
+        ("--search-limit 0", "0 is not a number of guesses"),
+    ],
+)
+def test_settings_of_a_search_that_cannot_be_meant(run: Run, arguments: str, message: str) -> None:
+    KEY.save("key.json")
+    write_log("log.jsonl", steps=5)
+    status, _, err = run("verify", "log.jsonl", "--key", "key.json", *arguments.split())
+    assert status == 2
+    assert message in err
+
+
+def test_the_search_limit_is_the_users(run: Run) -> None:
+    KEY.save("key.json")
+    write_log("log.jsonl", scheme="R")
+    command = ("verify", "log.jsonl", "--key", "key.json")
+    status, out, _ = run(*command, "--search-limit", "1", "--noise", "0")
+    assert status == 1
+    assert "search_limit" in out
+    assert run(*command, "--noise", "0")[0] == 0

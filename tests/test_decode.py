@@ -217,13 +217,17 @@ def test_a_segment_whose_place_is_lost_is_placed(scheme: str) -> None:
     log = [session.choose(dirichlet(rng, 8, 0.8)).record for _ in range(100)]
     lost = [replace(record, context=bytes(32), step_index=0) for record in log[23:83]]
     limit = 60 if scheme == "F" else 26
-    offset, verdict = Verifier(KEY).locate("lost", lost, offsets=range(limit))
-    assert offset == 23
-    assert verdict.payload == 0xA6
-    assert verdict.threshold == pytest.approx(1e-6 / limit)
-    nowhere, refused = Verifier(KEY).locate("another session", lost[:20], offsets=range(3))
-    assert nowhere is None
-    assert not refused.accepted
+    found = Verifier(KEY).locate("lost", lost, offsets=range(limit))
+    assert found.offset == 23
+    assert found.tried == limit
+    assert found.verdict.payload == 0xA6
+    assert found.verdict.bits_paid == pytest.approx(8 + log2(limit))
+    claimed = Verifier(KEY).locate("lost", lost, offsets=range(20, 26), claim=0xA6)
+    assert claimed.offset == 23
+    assert claimed.verdict.bits_paid == pytest.approx(log2(6))
+    nowhere = Verifier(KEY).locate("another session", lost[:20], offsets=range(3))
+    assert nowhere.offset is None
+    assert not nowhere.verdict.accepted
     with pytest.raises(SettingError, match="offsets"):
         Verifier(KEY).locate("lost", lost, offsets=[])
 

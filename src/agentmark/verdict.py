@@ -299,6 +299,18 @@ class Verdict:
         }
 
 
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """Where a segment that lost its place belongs: the index of its first step, or None if no place is proved.
+
+    `verdict` is that of the place found, or of the best of those tried; it has paid for all of them.
+    """
+
+    offset: int | None
+    tried: int
+    verdict: Verdict
+
+
 def _upper(rate: float) -> str:
     """A rate as text that is not smaller than the rate."""
     if rate <= SMALLEST_RATE:

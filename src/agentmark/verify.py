@@ -32,6 +32,7 @@ from agentmark.verdict import (
     REGISTRY,
     SYMBOL_SEARCH,
     WALSH_HADAMARD,
+    Placement,
     RunnerUp,
     Segment,
     StepFinding,
@@ -40,6 +41,8 @@ from agentmark.verdict import (
 
 # The rates at which candidates are looked for; each is then judged under the whole mixture.
 SEARCH_NOISE = (0.1, 0.5, 0.8)
+# Where a segment that lost its place is looked for, unless said otherwise: from the session's first step on.
+DEFAULT_OFFSETS = 1000
 
 
 class Verifier:
@@ -82,6 +85,7 @@ class Verifier:
         self.noise_rates = NOISE_RATES if noise is None else (noise,)
         self._registry = registry
         self._search_limit = search_limit
+        self._price_of_tries = 0.0
 
     def verify(self, records: Iterable[StepRecord], *, claim: int | None = None) -> Verdict:
         """Judge a log: what identity does it carry, or (with `claim`) does it carry this one?
@@ -134,34 +138,41 @@ class Verifier:
         )
 
     def locate(
-        self, session: str, records: Sequence[StepRecord], *, offsets: Iterable[int] = range(1000)
-    ) -> tuple[int | None, Verdict]:
+        self,
+        session: str,
+        records: Sequence[StepRecord],
+        *,
+        offsets: Iterable[int] = range(DEFAULT_OFFSETS),
+        claim: int | None = None,
+    ) -> Placement:
         """Place a run of consecutive steps whose digests and indices are lost, given their session.
 
-        Every offset tried is paid for: the threshold is divided by their number. The contexts must have bound nothing
-        but session and step.
+        Every offset tried is paid for. The contexts must have bound nothing but session and step.
         """
         tried = list(offsets)
         if not tried:
             raise SettingError("offsets", "there must be at least one")
-        strict = self._with(threshold=self.threshold / len(tried))
-        best: tuple[int | None, Verdict] | None = None
+        paying = self.for_tries(len(tried))
+        best: Placement | None = None
         for offset in tried:
             placed = [
-                replace(record, step_index=offset + i, context=context_digest(context_fields(session, offset + i)))
-                for i, record in enumerate(records)
+                replace(record, session=session, step_index=step, context=context_digest(context_fields(session, step)))
+                for step, record in enumerate(records, start=offset)
             ]
-            verdict = strict.verify(placed)
-            if best is None or verdict.surplus > best[1].surplus:
-                best = (offset, verdict)
+            verdict = paying.verify(placed, claim=claim)
+            if best is None or verdict.surplus > best.verdict.surplus:
+                best = Placement(offset if verdict.accepted else None, len(tried), verdict)
             if verdict.accepted:
                 break
         assert best is not None
-        return best if best[1].accepted else (None, best[1])
+        return best
 
-    def _with(self, *, threshold: float) -> "Verifier":
+    def for_tries(self, tries: int) -> "Verifier":
+        """A verifier that pays for this many questions of which its own is one: offsets, keys, logs judged apart."""
+        if tries < 1:
+            raise SettingError("tries", f"{tries} is not a number of tries")
         twin = copy(self)
-        twin.threshold = threshold
+        twin._price_of_tries = self._price_of_tries + log2(tries)
         return twin
 
     def take_in(self, records: Iterable[StepRecord]) -> Intake:
@@ -267,7 +278,7 @@ class Verifier:
         return evidence
 
     def _weigh(self, candidate: "_Candidate", intake: Intake, claim: int | None) -> "_Judged":
-        paid = 0.0 if claim is not None else self._bits_paid(candidate.payload, intake.payload_len)
+        paid = self._price_of_tries if claim is not None else self._bits_paid(candidate.payload, intake.payload_len)
         ownership = Evidence(self.noise_rates)
         for step in sorted(intake.steps, key=lambda step: step.record.context):
             distribution = step.record.distribution
@@ -282,11 +293,11 @@ class Verifier:
     def _bits_paid(self, payload: int | None, payload_len: int) -> float:
         """-log2 of the identity's share of the tries: half for the registry's names, half for all payloads."""
         if self._registry is None or not len(self._registry):
-            return float(payload_len)
+            return payload_len + self._price_of_tries
         if payload is not None and self._registry.holder(payload) is None:
-            return payload_len + 1.0
+            return payload_len + 1 + self._price_of_tries
         # Beyond a thousand bits the second share is nothing to a double.
-        return -log2(1 / (2 * len(self._registry)) + 2.0 ** -min(payload_len + 1, 1000))
+        return self._price_of_tries - log2(1 / (2 * len(self._registry)) + 2.0 ** -min(payload_len + 1, 1000))
 
     def _mixed(self, best: "_Judged | None", second: "_Judged | None") -> list[str]:
         """Two identities that both pass the bound share the log between them."""

@@ -16,16 +16,18 @@ from agentmark.cli.common import (
     add_key_option,
     load_keys,
     new_command,
+    show_progress,
 )
 from agentmark.cli.weight_lines import parse_payload
-from agentmark.core.errors import RecordError
+from agentmark.core.errors import RecordError, SettingError
 from agentmark.core.payload import payload_to_int
+from agentmark.core.symbol_search import DEFAULT_SEARCH_LIMIT
 from agentmark.intake import USED
 from agentmark.log import LogReader
 from agentmark.record import StepRecord
 from agentmark.registry import Registry
-from agentmark.verdict import DEFAULT_THRESHOLD, Verdict
-from agentmark.verify import Verifier
+from agentmark.verdict import DEFAULT_THRESHOLD, Placement, Verdict
+from agentmark.verify import DEFAULT_OFFSETS, Verifier
 
 if TYPE_CHECKING:
     from agentmark.report import ChainPart, Report
@@ -43,7 +45,8 @@ def add_parser(commands: Any) -> None:
         "examples:\n"
         "  agentmark verify log.jsonl --key key.json --registry registry.jsonl\n"
         "  agentmark verify log.jsonl --key key.json --registry registry.jsonl --claim tenant-0042\n"
-        "  agentmark verify log.jsonl --key key.json --report report.html",
+        "  agentmark verify log.jsonl --key key.json --report report.html\n"
+        "  agentmark verify part.jsonl --key key.json --find-offset --session ID",
     )
     parser.add_argument("log", type=Path, nargs="+", help="JSON lines, plain or gzip; several are pooled")
     add_key_option(parser, several=True)
@@ -68,6 +71,26 @@ def add_parser(commands: Any) -> None:
     )
     parser.add_argument(
         "--any-key-id", action="store_true", help="read all records with this key, whatever id they state"
+    )
+    parser.add_argument(
+        "--find-offset",
+        action="store_true",
+        help="the records are consecutive steps of one session (--session) that have lost their numbers and digests: "
+        "find their place in it. Every place tried is paid for",
+    )
+    parser.add_argument("--session", metavar="ID", help="with --find-offset: the session they are from")
+    parser.add_argument(
+        "--offsets",
+        type=int,
+        metavar="N",
+        help=f"with --find-offset: how many places to try, from the first step on (default {DEFAULT_OFFSETS})",
+    )
+    parser.add_argument(
+        "--search-limit",
+        type=int,
+        default=DEFAULT_SEARCH_LIMIT,
+        metavar="N",
+        help="how many guesses a search for the payload may take (default %(default)s)",
     )
     parser.add_argument("--skip-bad", action="store_true", help="judge the rest of a log that holds broken records")
     parser.add_argument("--control", action="store_true", help="also read the log with a random key, for comparison")
@@ -96,6 +119,7 @@ def add_parser(commands: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
+    _check(arguments)
     case = None
     if arguments.report or arguments.signed or arguments.signing_key or arguments.segments:
         from agentmark.cli.verify_report import ReportCase
@@ -112,17 +136,52 @@ def run(arguments: argparse.Namespace) -> int:
         registry=registry,
         noise=arguments.noise,
         any_key_id=arguments.any_key_id,
+        search_limit=arguments.search_limit,
     )
     claim = _claim(arguments.claim, verifier, registry, records)
-    verdict = verifier.verify(records, claim=claim)
+    place = None
+    if arguments.find_offset:
+        place = _locate(arguments, verifier, records, claim)
+        verifier, verdict = verifier.for_tries(place.tried), place.verdict
+        records = [finding.record for finding in verdict.findings]
+    else:
+        verdict = verifier.verify(records, claim=claim)
     control = verifier.control(records, claim=claim) if arguments.control or case else None
     chains = _chains(logs, arguments.public_key)
     passed_over = [line for log in logs for line in log.passed_over]
     report = None
     if case is not None and control is not None:
-        report = case.write(verifier, verdict, control, keys=keys, registry=registry, chains=chains, lost=passed_over)
-    _print(arguments, _Answer(verdict, control, chains, passed_over, report))
+        report = case.write(
+            verifier,
+            verdict,
+            control,
+            keys=keys,
+            registry=registry,
+            place=place,
+            chains=chains,
+            lost=passed_over,
+        )
+    _print(arguments, _Answer(verdict, control, place, chains, passed_over, report))
     return EXIT_ATTRIBUTED if verdict.accepted else EXIT_NOT_ATTRIBUTED
+
+
+def _check(arguments: argparse.Namespace) -> None:
+    if arguments.find_offset != (arguments.session is not None):
+        raise SettingError("--find-offset", "goes together with --session")
+    if arguments.offsets is not None and not arguments.find_offset:
+        raise SettingError("--offsets", "goes together with --find-offset")
+    if arguments.offsets is not None and arguments.offsets < 1:
+        raise SettingError("--offsets", f"{arguments.offsets} is not a number of places")
+    if arguments.search_limit < 1:
+        raise SettingError("--search-limit", f"{arguments.search_limit} is not a number of guesses")
+
+
+def _locate(
+    arguments: argparse.Namespace, verifier: Verifier, records: Sequence[StepRecord], claim: int | None
+) -> Placement:
+    offsets = range(arguments.offsets or DEFAULT_OFFSETS)
+    show_progress(f"trying {len(offsets)} places in session {arguments.session}")
+    return verifier.locate(arguments.session, records, offsets=offsets, claim=claim)
 
 
 # Reading -------------------------------------------------------------------------------------------------------------
@@ -208,6 +267,7 @@ class _Answer:
 
     verdict: Verdict
     control: Verdict | None
+    place: Placement | None
     chains: Sequence["ChainPart"]
     passed_over: Sequence[str]
     report: "Report | None"
@@ -222,6 +282,7 @@ def _print(arguments: argparse.Namespace, answer: _Answer) -> None:
     content: Any = answer.report or answer.verdict.as_dict() | {
         "passed_over": answer.passed_over,
         "control": None if answer.control is None else answer.control.as_dict(),
+        "place": None if answer.place is None else {"offset": answer.place.offset, "tried": answer.place.tried},
         "chains": answer.chains,
     }
     print(json.dumps(content, ensure_ascii=False, indent=2))
@@ -240,6 +301,9 @@ def _lines(answer: _Answer) -> list[str]:
         f"  consistent    {_CONSISTENT[verdict.consistent]}",
         f"  bound         {verdict.bound_text} (accepted at {verdict.threshold:g} or below)",
     ]
+    if answer.place is not None:
+        where = "none proved" if answer.place.offset is None else f"from step {answer.place.offset} on"
+        lines.append(f"  place         {where}; {answer.place.tried} tried and paid for")
     lines += [f"  tampering     {finding}" for finding in verdict.tampering]
     lines += [f"  chain         {chain['log']}: {chain['sentence']}" for chain in answer.chains]
     if answer.control is not None:

@@ -11,6 +11,7 @@ from typing import Any
 from agentmark.cli import verify
 from agentmark.cli.common import show_progress
 from agentmark.core.errors import SettingError
+from agentmark.core.symbol_search import DEFAULT_SEARCH_LIMIT
 from agentmark.decode.splice import SHORTEST_WINDOW, Stretch, segment
 from agentmark.intake import Intake
 from agentmark.keys import SharedKey
@@ -26,7 +27,7 @@ from agentmark.report import (
     sign_report,
 )
 from agentmark.signing import SigningKey
-from agentmark.verdict import DEFAULT_THRESHOLD, Segment, Verdict
+from agentmark.verdict import DEFAULT_THRESHOLD, Placement, Segment, Verdict
 from agentmark.verify import Verifier
 
 
@@ -47,6 +48,7 @@ class ReportCase:
         *,
         keys: Sequence[SharedKey],
         registry: Registry | None,
+        place: Placement | None,
         chains: Sequence[ChainPart],
         lost: Sequence[str],
     ) -> Report:
@@ -67,6 +69,7 @@ class ReportCase:
             ),
             claim=self._arguments.claim,
             registry_size=None if registry is None else len(registry),
+            place=None if place is None else (self._arguments.session, place),
             findings=[*hints, *self._changed_files()],
             passed_over=lost,
             segments=segments,
@@ -139,19 +142,31 @@ def _command(arguments: argparse.Namespace) -> str:
         words += ["--registry", _path(arguments.registry)]
     if arguments.claim is not None:
         words.append(f"--claim={arguments.claim}")
-    if arguments.payload_len is not None:
-        words += ["--payload-len", str(arguments.payload_len)]
-    if arguments.threshold != DEFAULT_THRESHOLD:
-        words += ["--threshold", f"{arguments.threshold!r}"]
-    if arguments.noise is not None:
-        words += ["--noise", f"{arguments.noise!r}"]
+    if arguments.find_offset:
+        words += ["--find-offset", f"--session={arguments.session}"]
+    for name, default in _NUMBERS.items():
+        value = getattr(arguments, name)
+        words += [] if value == default else [_option(name), f"{value!r}"]
     for public_key in arguments.public_key or []:
         words += ["--public-key", public_key]
-    words += ["--any-key-id"] if arguments.any_key_id else []
-    words += ["--skip-bad"] if arguments.skip_bad else []
+    words += [_option(name) for name in ("any_key_id", "skip_bad") if getattr(arguments, name)]
     joined = shlex.join([*words, "--control"])
     # File names need not be UTF-8; the report is.
     return joined.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+
+
+# Options that are a number, with their defaults.
+_NUMBERS = {
+    "payload_len": None,
+    "threshold": DEFAULT_THRESHOLD,
+    "noise": None,
+    "offsets": None,
+    "search_limit": DEFAULT_SEARCH_LIMIT,
+}
+
+
+def _option(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
 
 
 def _path(path: Path) -> str:

@@ -19,7 +19,7 @@ from agentmark.core.theory import false_positive_rate
 from agentmark.intake import IMPOSSIBLE, USED, Intake
 from agentmark.report.chain_part import ChainPart
 from agentmark.report.numbers import bits_text, rate_in_words, rate_text
-from agentmark.verdict import Segment, StepFinding, Verdict
+from agentmark.verdict import Placement, Segment, StepFinding, Verdict
 
 REPORT_VERSION = 1
 # Records beyond these are counted, not shown; so are candidates of one step, and points of a curve are thinned out.
@@ -89,10 +89,17 @@ class OwnershipPart(TypedDict):
     bound_in_words: str
 
 
+class PlacePart(TypedDict):
+    session: str
+    offsets_tried: int
+    offset: int | None
+
+
 class QuestionPart(TypedDict):
     claim: str | None
     registry_size: int | None
     noise_rates: list[str]
+    place: PlacePart | None
 
 
 class GrowthPart(TypedDict):
@@ -183,6 +190,7 @@ def build_report(
     provenance: Provenance,
     claim: str | None = None,
     registry_size: int | None = None,
+    place: tuple[str, Placement] | None = None,
     findings: Iterable[str] = (),
     passed_over: Iterable[str] = (),
     segments: Iterable[Segment] = (),
@@ -190,7 +198,8 @@ def build_report(
 ) -> Report:
     """Put a verdict, its control and the steps it rests on together.
 
-    `intake` is that of the same records. `findings` are sentences on tampering beside the verdict's own.
+    `intake` is that of the same records. `place` is the session in which a segment was placed, and what
+    `Verifier.locate` said. `findings` are sentences on tampering beside the verdict's own.
     """
     return Report(
         agentmark_report=REPORT_VERSION,
@@ -200,7 +209,10 @@ def build_report(
         keys=list(provenance.key_ids),
         inputs=list(provenance.inputs),
         question=QuestionPart(
-            claim=claim, registry_size=registry_size, noise_rates=[f"{rate:g}" for rate in noise_rates]
+            claim=claim,
+            registry_size=registry_size,
+            noise_rates=[f"{rate:g}" for rate in noise_rates],
+            place=None if place is None else _place_part(*place),
         ),
         verdict=_verdict_part(verdict),
         ownership=_ownership_part(verdict),
@@ -217,6 +229,10 @@ def build_report(
         ],
         steps_left_out=max(0, len(verdict.findings) - MAX_STEPS),
     )
+
+
+def _place_part(session: str, place: Placement) -> PlacePart:
+    return PlacePart(session=session, offsets_tried=place.tried, offset=place.offset)
 
 
 def _broken_chains(chains: Iterable[ChainPart]) -> list[str]:

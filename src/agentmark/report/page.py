@@ -13,6 +13,7 @@ from agentmark.report.content import (
     IMPOSSIBLE_STEP,
     UNSETTLED,
     InputFile,
+    PlacePart,
     Report,
     SegmentPart,
     StepPart,
@@ -99,6 +100,8 @@ def _facts(report: Report) -> str:
     facts = [("Identity", _identity(verdict))]
     if question["claim"] is not None:
         facts.append(("Claim under test", _text(question["claim"])))
+    if question["place"] is not None:
+        facts.append(("Place in its session", _place(question["place"])))
     if verdict["revoked_at"] is not None:
         facts.append(("Revoked", _text(verdict["revoked_at"])))
     facts += [
@@ -131,6 +134,12 @@ def _identity(verdict: VerdictPart) -> str:
     return f"<span class=big>0x{escape(verdict['payload'] or '')}</span><br>{payload}"
 
 
+def _place(place: PlacePart) -> str:
+    found = "not proved" if place["offset"] is None else f"from step {place['offset']:,} on"
+    tried = f"{count_text(place['offsets_tried'], 'place')} tried, each of them paid for"
+    return f"{found}, session {_text(place['session'])}; {tried}. Numbers and digests are those of this place."
+
+
 def _evidence_fact(verdict: VerdictPart) -> str:
     if verdict["used"] == 0:
         return "None: no step could be used."
@@ -141,10 +150,10 @@ def _evidence_fact(verdict: VerdictPart) -> str:
         )
     if verdict["evidence_bits"] is None:
         return "Ruled out: a step contradicts the candidate, and no noise was allowed for."
-    if verdict["route"] == CLAIM:
+    if verdict["route"] == CLAIM and float(verdict["bits_paid"]) == 0:
         price = "nothing was searched, so nothing is paid for naming it"
     else:
-        price = f"{_rounded(verdict['bits_paid'])} of them pay for the identities that were tried"
+        price = f"{_rounded(verdict['bits_paid'])} of them pay for what was tried"
     return (
         f"{_rounded(verdict['evidence_bits'])} bits for payload 0x{escape(verdict['candidate'])}; {price}. "
         f"Found by: {escape(verdict['route'] or '-')}. It takes {_rounded(verdict['level_bits'])} bits."
@@ -202,7 +211,7 @@ def _growth(report: Report) -> str:
         x_max=float(last),
     )
     paid = float(verdict["bits_paid"])
-    tried = f"{paid:.1f} bits for the identities that were tried and " if paid else ""
+    tried = f"{paid:.1f} bits for what was tried and " if paid else ""
     ruled_out = " At ✕ a step rules the candidate out." if stopped else ""
     return (
         f"<h2>How the evidence grows</h2><figure class=panel>{chart}</figure>"
