@@ -43,6 +43,7 @@ def play(episode: Episode, source: Source, chooser: Chooser, *, max_steps: int) 
         choice = chooser.choose(weights)
         records.append(choice.record)
         episode.step(choice.behavior)
+        source.acted(choice.behavior, episode)
     return Played(episode.success, lost, tuple(records))
 
 

@@ -1,9 +1,16 @@
 """Where P_t comes from in an experiment."""
 
+import json
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Protocol
+from dataclasses import dataclass, field
+from hashlib import sha256
+from pathlib import Path
+from time import perf_counter
+from typing import Any, Protocol
 
+from agentmark.core.distribution import Rational
+from agentmark.core.errors import ElicitationError
+from agentmark.elicit.situation import Candidate, Elicitation, Elicitor, Message, Situation
 from agentmark.lab.envs.base import Episode
 
 
@@ -13,7 +20,10 @@ class Source(Protocol):
     @property
     def label(self) -> str: ...
 
-    def weights(self, episode: Episode) -> Mapping[str, float] | None: ...
+    def weights(self, episode: Episode) -> Mapping[str, Rational] | None: ...
+
+    def acted(self, behavior: str, episode: Episode) -> None:
+        """The behavior was taken, and the episode has moved on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,10 +36,113 @@ class SoftenedExpert:
     def label(self) -> str:
         return f"softened expert, epsilon {self.epsilon}"
 
-    def weights(self, episode: Episode) -> Mapping[str, float]:
+    def acted(self, behavior: str, episode: Episode) -> None:
+        """The expert looks at the episode itself."""
+
+    def weights(self, episode: Episode) -> Mapping[str, Rational]:
         behaviors = episode.behaviors
         advised = episode.expert()
         if advised is None or len(behaviors) == 1:
             return dict.fromkeys(behaviors, 1 / len(behaviors))
         rest = self.epsilon / (len(behaviors) - 1)
         return {name: 1 - self.epsilon if name == advised else rest for name in behaviors}
+
+
+@dataclass(slots=True)
+class Effort:
+    """What a model was asked, and what it cost. Lists from the cache count as calls and tokens, not as seconds."""
+
+    calls: int = 0
+    unusable: int = 0
+    cached: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    seconds: float = 0.0
+
+
+@dataclass(slots=True)
+class ElicitedLists:
+    """Lists from a model, kept on disk by what was asked, so that a run can be repeated.
+
+    `run` tells repeated runs apart: the lists of another run are asked for again.
+    """
+
+    elicitor: Elicitor
+    folder: Path
+    run: int = 0
+    effort: Effort = field(default_factory=Effort)
+
+    def elicit(self, situation: Situation) -> Elicitation:
+        place = self.folder / f"{self._digest(situation)}.json"
+        self.effort.calls += 1
+        if place.exists():
+            self.effort.cached += 1
+            said = Elicitation(**json.loads(place.read_text(encoding="utf-8")))
+        else:
+            start = perf_counter()
+            try:
+                said = self.elicitor.elicit(situation)
+            except ElicitationError as error:
+                said = Elicitation(method=self.elicitor.name, model="none", weights=None, fault=error.fault)
+            self.effort.seconds += perf_counter() - start
+            self.folder.mkdir(parents=True, exist_ok=True)
+            partial = place.with_suffix(".partial")
+            partial.write_text(json.dumps(_kept(said), ensure_ascii=False), encoding="utf-8")
+            partial.replace(place)
+        self.effort.unusable += said.weights is None
+        self.effort.input_tokens += said.input_tokens or 0
+        self.effort.output_tokens += said.output_tokens or 0
+        return said
+
+    def _digest(self, situation: Situation) -> str:
+        asked: dict[str, Any] = {
+            "elicitor": self.elicitor.name,
+            "run": self.run,
+            "candidates": [[one.name, one.description] for one in situation.candidates],
+            "messages": list(situation.messages),
+            "details": dict(situation.details),
+        }
+        return sha256(json.dumps(asked, sort_keys=True, ensure_ascii=False).encode("utf-8", "replace")).hexdigest()[:32]
+
+
+def _kept(said: Elicitation) -> dict[str, Any]:
+    """What is kept of an elicitation: what it stated and cost, not what was written."""
+    weights = None if said.weights is None else {name: float(value) for name, value in said.weights.items()}  # type: ignore[arg-type]
+    return {
+        "method": said.method,
+        "model": said.model,
+        "weights": weights,
+        "fault": said.fault,
+        "missing_mass": said.missing_mass,
+        "attempts": said.attempts,
+        "input_tokens": said.input_tokens,
+        "output_tokens": said.output_tokens,
+    }
+
+
+class ModelAgent:
+    """P_t of a real model: the goal, what was done and seen so far, and what can be done now. One for each episode."""
+
+    def __init__(self, lists: ElicitedLists, *, label: str, history: int = 5) -> None:
+        """`history` is how many of the latest steps the model is shown, as in the paper's prompts."""
+        self.label = label
+        self._lists = lists
+        self._history = history
+        self._steps: list[tuple[str, str]] = []
+
+    def weights(self, episode: Episode) -> Mapping[str, Rational] | None:
+        described: Mapping[str, str] = getattr(episode, "descriptions", {})
+        candidates = [Candidate(name, described.get(name, "")) for name in episode.behaviors]
+        return self._lists.elicit(Situation.of(candidates, self._messages(episode))).weights
+
+    def acted(self, behavior: str, episode: Episode) -> None:
+        self._steps.append((behavior, episode.observation))
+
+    def _messages(self, episode: Episode) -> list[Message]:
+        messages: list[Message] = [{"role": "user", "content": episode.goal}]
+        for behavior, seen in self._steps[-self._history :]:
+            messages.append({"role": "assistant", "content": f"I do: {behavior}"})
+            messages.append({"role": "tool", "content": seen[:600]})
+        if not self._steps and episode.observation:
+            messages.append({"role": "user", "content": episode.observation[:1200]})
+        return messages
