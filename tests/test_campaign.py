@@ -8,12 +8,13 @@ import pytest
 
 from agentmark.lab import data
 from agentmark.lab.agent_loop import BASELINE, POLICIES, RED_GREEN, F, R, chooser_for, play
-from agentmark.lab.campaign import Campaign, Outcome, kept_logs, run_campaign
+from agentmark.lab.campaign import Campaign, Outcome, kept_episodes, run_campaign
 from agentmark.lab.envs import base
 from agentmark.lab.envs.base import Task
 from agentmark.lab.samples import random_key
 from agentmark.lab.sources import SoftenedExpert
 from agentmark.lab.utility import compare, utility_claims, utility_table
+from agentmark.verify import Verifier
 
 
 class Corridor:
@@ -90,8 +91,11 @@ def test_an_interrupted_campaign_goes_on_where_it_was(tmp_path: Path) -> None:
 
 def test_logs_are_kept_an_episode_each() -> None:
     outcomes = run_campaign(CAMPAIGN, workers=1, progress=silent)
-    logs = kept_logs(CAMPAIGN, policy=F)
-    assert [len(log) for log in logs] == [o.steps for o in outcomes if o.policy == F]
+    kept = kept_episodes(CAMPAIGN, policy=F)
+    assert [len(one.records) for one in kept] == [o.steps for o in outcomes if o.policy == F]
+    pooled = Verifier(kept[0].key, payload_len=8).verify(kept[0].records, claim=kept[0].payload)
+    assert pooled.counts["used"] == len(kept[0].records)
+    assert pooled.agreeing == len(kept[0].records)
 
 
 def test_a_quick_look_takes_some_of_every_group() -> None:

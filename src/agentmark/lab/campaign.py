@@ -7,10 +7,13 @@ from dataclasses import asdict, dataclass
 from hashlib import sha256
 from math import log2
 from pathlib import Path
+from random import Random
 from time import perf_counter
+from typing import Any
 
 from agentmark.core.distribution import TOTAL_WEIGHT, Probabilities
 from agentmark.embed import Choice
+from agentmark.keys import SharedKey
 from agentmark.lab.agent_loop import F, R, chooser_for, play
 from agentmark.lab.data import work_folder
 from agentmark.lab.envs.base import Task, open_environment
@@ -104,20 +107,45 @@ def run_campaign(campaign: Campaign, *, workers: int, progress: Progress) -> lis
     return [Outcome(**row) for row in rows]
 
 
-def kept_logs(campaign: Campaign, *, policy: str | None = None) -> list[list[StepRecord]]:
-    """The logs of a finished campaign that kept them, an episode each."""
+@dataclass(frozen=True, slots=True)
+class KeptEpisode:
+    """An episode whose log was kept, with what it takes to read it."""
+
+    task: str
+    group: str
+    seed: int
+    epsilon: float
+    policy: str
+    key: SharedKey
+    payload: int
+    records: tuple[StepRecord, ...]
+
+
+def kept_episodes(campaign: Campaign, *, policy: str | None = None) -> list[KeptEpisode]:
+    """The logs of a finished campaign that kept them, in a fixed order."""
     tasks = _selected(open_environment(campaign.environment).tasks(), campaign.tasks_a_group)
-    logs = []
+    episodes = []
     for epsilon in campaign.epsilons:
         for seed in campaign.seeds:
             for start in range(0, len(tasks), TASKS_A_CHUNK):
                 chunk = _Chunk(campaign, tuple(tasks[start : start + TASKS_A_CHUNK]), seed, epsilon)
                 with gzip.open(chunk.log_place, "rt", encoding="utf-8") as file:
-                    for line in file:
-                        episode = json.loads(line)
-                        if policy in (None, episode["policy"]):
-                            logs.append([StepRecord.from_dict(record) for record in episode["records"]])
-    return logs
+                    lines = [json.loads(line) for line in file]
+                episodes += [_kept(chunk, line) for line in lines if policy in (None, line["policy"])]
+    return episodes
+
+
+def _kept(chunk: _Chunk, line: dict[str, Any]) -> KeptEpisode:
+    """Key and payload are drawn again, as they were for the episode: a log does not hold them."""
+    task, policy = Task(*line["task"]), line["policy"]
+    _, key, payload = _identity(chunk, task, policy)
+    records = tuple([StepRecord.from_dict(record) for record in line["records"]])
+    return KeptEpisode(task.id, task.group, chunk.seed, chunk.epsilon, policy, key, payload, records)
+
+
+def _identity(chunk: _Chunk, task: Task, policy: str) -> tuple[Random, SharedKey, int]:
+    rng = generator(chunk.seed, chunk.campaign.environment, task.id, chunk.epsilon, policy)
+    return rng, random_key(rng), rng.getrandbits(PAYLOAD_LEN)
 
 
 def _selected(tasks: Sequence[Task], a_group: int | None) -> list[Task]:
@@ -136,7 +164,9 @@ def _run_chunk(chunk: _Chunk) -> None:
         for policy in chunk.campaign.policies:
             outcome, records = _episode(chunk, task, policy)
             rows.append(asdict(outcome))
-            logs.append({"policy": policy, "records": [record.as_dict() for record in records]})
+            logs.append(
+                {"task": [task.id, task.group], "policy": policy, "records": [record.as_dict() for record in records]}
+            )
     chunk.place.parent.mkdir(parents=True, exist_ok=True)
     if chunk.campaign.keep_logs:
         with gzip.open(chunk.log_place, "wt", encoding="utf-8") as file:
@@ -148,8 +178,7 @@ def _run_chunk(chunk: _Chunk) -> None:
 
 def _episode(chunk: _Chunk, task: Task, policy: str) -> tuple[Outcome, tuple[StepRecord, ...]]:
     environment = open_environment(chunk.campaign.environment)
-    rng = generator(chunk.seed, chunk.campaign.environment, task.id, chunk.epsilon, policy)
-    key, payload = random_key(rng), rng.getrandbits(PAYLOAD_LEN)
+    rng, key, payload = _identity(chunk, task, policy)
     chooser = _Timed(chooser_for(policy, key=key, payload=payload, payload_len=PAYLOAD_LEN, rng=rng))
     episode = environment.start(task, seed=chunk.seed)
     played = play(episode, SoftenedExpert(chunk.epsilon), chooser, max_steps=environment.max_steps)

@@ -13,6 +13,7 @@ EXPERIMENTS = {
     "false_positives": "agentmark.lab.false_positives",
     "capacity": "agentmark.lab.capacity",
     "samplers": "agentmark.lab.samplers",
+    "capacity_entropy": "agentmark.lab.capacity_entropy",
     "speed": "agentmark.lab.speed",
     "validity": "agentmark.lab.validity",
     "evidence_power": "agentmark.lab.evidence_power",
