@@ -11,7 +11,7 @@ from agentmark.core.rlnc import Equation
 from agentmark.core.theory import consistency_probability
 from agentmark.embed import Embedder
 from agentmark.keys import SharedKey
-from agentmark.lab.experiment import Cell, Claim, Findings, Progress, Table
+from agentmark.lab.experiment import Cell, Claim, Curve, Figure, Findings, Progress, Table
 from agentmark.lab.parallel import map_chunks
 from agentmark.lab.samples import dirichlet, generator, named, random_key
 from agentmark.lab.stats import Interval, bonferroni, exact_interval, wilson_interval
@@ -139,7 +139,30 @@ def _findings(consistent: dict[str, list[int]], trials: int) -> Findings:
         f"own, from {PAPER_TRIALS} trials with matrices in place of logs; its last row is for k >= 14."
     )
     data = {"trials": trials, "closed_form": expected, "consistent": consistent}
-    return Findings(claims, [Table("Consistent by chance", columns, rows, note)], data)
+    table = Table("Consistent by chance", columns, rows, note)
+    return Findings(claims, [table], data, [_figure(expected, consistent, trials)])
+
+
+def _figure(expected: list[float], consistent: dict[str, list[int]], trials: int) -> Figure:
+    """Figure 4. Overheads at which nothing was consistent have no place on a logarithmic axis."""
+    curves = [Curve("closed form", [float(k) for k in OVERHEADS], expected)]
+    for setting, counts in consistent.items():
+        seen = [k for k in OVERHEADS if counts[k]]
+        spans = [wilson_interval(counts[k], trials) for k in seen]
+        curves.append(
+            Curve(
+                setting,
+                [float(k) for k in seen],
+                [counts[k] / trials for k in seen],
+                [span.low for span in spans],
+                [span.high for span in spans],
+            )
+        )
+    paper = [k for k, (unmarked, _) in PAPER.items() if unmarked]
+    curves.append(Curve("the paper, unmarked", [float(k) for k in paper], [PAPER[k][0] / 100 for k in paper]))
+    return Figure(
+        "false_positives", "Logs that agree by chance (Fig. 4)", "overhead k", "share consistent", curves, y_log=True
+    )
 
 
 def _misses(counts: list[int], expected: list[float], trials: int, confidence: float) -> list[int]:
