@@ -170,7 +170,7 @@ def test_tools_of_the_provider_stay_with_the_answer(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("choice", "candidates"), [("search", None), ("none", None), ("required", ALL)])
 def test_what_the_user_has_decided_stays_decided(tmp_path: Path, choice: str, candidates: list[str] | None) -> None:
-    elicitor, model = ScriptedElicitor({name: name == "search" for name in SPREAD}), fake(["search", ANSWER])
+    elicitor, model = ScriptedElicitor({name: int(name == "search") for name in SPREAD}), fake(["search", ANSWER])
     settings = ModelSettings(tool_choice=choice, parallel_tool_calls=False)
     agent = shopper(AgentMarkModel(model, decider(tmp_path / "log", elicitor)), Shop(), model_settings=settings)
     run(agent)

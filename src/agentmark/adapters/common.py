@@ -8,8 +8,13 @@ from agentmark.decide import Decider, Decision
 from agentmark.elicit.chat import ChatReply, ChatRequest
 from agentmark.elicit.situation import ANSWER, ANSWER_CANDIDATE, Candidate, Message
 
-# What frameworks call the two sides of a conversation.
-_ROLES = {"human": "user", "ai": "assistant", "model": "assistant"}
+# What frameworks call the sides of a conversation.
+_ROLES = {
+    **dict.fromkeys(("human", "user-prompt", "retry-prompt", "retry-feedback"), "user"),
+    **dict.fromkeys(("ai", "model", "text"), "assistant"),
+    "system-prompt": "system",
+    "tool-return": "tool",
+}
 
 
 def with_answer(tools: Iterable[Candidate], *, may_answer: bool = True) -> list[Candidate]:
@@ -29,9 +34,9 @@ def messages_of_items(instructions: str | None, items: str | Iterable[Mapping[st
     for item in [{"role": "user", "content": items}] if isinstance(items, str) else items:
         kind = str(item.get("type", "message"))
         if kind == "message":
-            messages.append(message(str(item.get("role", "user")), _text(item.get("content"))))
+            messages.append(message(str(item.get("role", "user")), text_of(item.get("content"))))
         elif kind.endswith("_call_output"):
-            messages.append(message("tool", _text(item.get("output"))))
+            messages.append(message("tool", text_of(item.get("output"))))
         elif kind.endswith("_call"):
             name = item.get("name", kind.removesuffix("_call"))
             arguments = next((item[field] for field in ("arguments", "input", "action") if field in item), "")
@@ -52,10 +57,11 @@ def ends_stream(event: Any, items: list[Any]) -> bool:
     return ends
 
 
-def _text(content: object) -> str:
+def text_of(content: object) -> str:
     """The text of a content: plain, or in parts of which only text can be read."""
     if isinstance(content, list | tuple):
-        return " ".join([str(part["text"]) for part in content if isinstance(part, Mapping) and "text" in part])
+        parts = [part.get("text") if isinstance(part, Mapping) else part for part in content]
+        return " ".join([part for part in parts if isinstance(part, str)])
     return "" if content is None else str(content)
 
 
@@ -63,6 +69,15 @@ def settings_of(request: ChatRequest) -> dict[str, Any]:
     """What a side call asks of the model besides its messages, if anything."""
     settings = {"temperature": request.temperature, "max_tokens": request.max_tokens}
     return {name: value for name, value in settings.items() if value is not None}
+
+
+def may_force(profile: Mapping[str, Any], settings: Mapping[str, Any]) -> bool:
+    """Whether a model takes a forced choice of a tool, and goes on thinking then. Reads Pydantic AI's profiles."""
+    asked = [value for name, value in settings.items() if "thinking" in name or "reasoning" in name]
+    thinks = any(asked) or profile.get("thinking_enabled_by_default") or profile.get("thinking_always_enabled")
+    refuses = not profile.get("supports_forced_tool_choice_with_thinking", True)
+    stops = profile.get("forced_tool_choice_disables_thinking", False)
+    return profile.get("supports_forced_tool_choice", True) and not (thinks and (refuses or stops))
 
 
 def model_name(model: Any) -> str:
