@@ -21,8 +21,11 @@ LANES = BLOCK_SIZE // 8
 # Two maths libraries may differ in the last bits of a logarithm. Closer than this, the race is not decided by it:
 # the step goes unmarked. A library would have to be wrong by a thousand ulps to reach it.
 TIE_GAP = 2.0**-40
+# With more symbols left than this, all 256 clocks of a rival at once cost less than one by one.
+MANY_ALIVE = 160
 
 _unpack_lanes = Struct(f">{LANES}Q").unpack
+_unpack_all = Struct(f">{SYMBOL_COUNT}Q").unpack
 
 
 def coded_symbol(step_key: bytes, *, payload: int, payload_len: int) -> int:
@@ -84,6 +87,8 @@ def decode(distribution: BehaviorDistribution, step_key: bytes, behavior: str, *
 # What a step is worth when the probability of its choice was not logged: a spread over what it may have been. Choices
 # that were certain say nothing; the noise rates of the evidence stand for them.
 UNKNOWN_SHARES = (0.02, 0.05, 0.1, 0.2, 0.35, 0.55)
+# ln of the likelihood of a win that cannot have been.
+LOST = float("-inf")
 
 
 def decode_partial(
@@ -106,32 +111,41 @@ def decode_partial(
         if rivals:
             # The most it can have been, so that no guess makes a rival seem to win that did not.
             shares.append(left)
-    exponents: list[list[float]] = [[] for _ in range(SYMBOL_COUNT)]
     logs = _log_uniforms(step_key, behavior)
     first_rival = _first_rivals(step_key, rivals)
-    for share in shares:
-        for symbol in range(SYMBOL_COUNT) if share > 0 else ():
-            clock = -logs[symbol] / share
-            if clock < first_rival[symbol]:
-                exponents[symbol].append((share - left) * clock)
+    exponents = [_win_exponents(logs, first_rival, share, left) for share in shares if share > 0]
     rows = coefficient_rows(step_key, R_ROWS, payload_len, SYMBOL_BITS)
     return SoftSymbols(tuple(rows), pad_bits(step_key, R_PAD, SYMBOL_BITS), _relative_likelihoods(exponents))
 
 
+def _win_exponents(logs: list[float], first_rival: list[float], share: float, left: float) -> list[float]:
+    """ln of the likelihood that the behavior wins, under each symbol, if this was its share."""
+    rate = share - left
+    clocks = [-ln / share for ln in logs]
+    return [rate * clock if clock < rival else LOST for clock, rival in zip(clocks, first_rival, strict=True)]
+
+
 def _relative_likelihoods(exponents: list[list[float]]) -> tuple[float, ...]:
     """Sums of exponentials, divided by their mean; relative to the largest, so that none comes out as 0/0."""
-    top = max([exponent for some in exponents for exponent in some], default=0.0)
-    sums = [fsum([exp(exponent - top) for exponent in some]) for some in exponents]
-    mean = fsum(sums) / len(sums)
-    return tuple([total / mean if mean else 0.0 for total in sums])
+    top = max([max(some) for some in exponents], default=LOST)
+    if top == LOST:
+        return (0.0,) * SYMBOL_COUNT
+    terms = [[exp(exponent - top) for exponent in some] for some in exponents]
+    sums = terms[0] if len(terms) == 1 else [fsum(some) for some in zip(*terms, strict=True)]
+    mean = fsum(sums) / SYMBOL_COUNT
+    return tuple([total / mean for total in sums])
 
 
 def _log_uniforms(step_key: bytes, behavior: str) -> list[float]:
-    """ln(u_b) for every symbol."""
-    lanes_of = _lane_source(step_key)
+    """ln(u_b) for every symbol. `unit_uniform` is written out: calling it 256 times would take half as long again."""
+    keyed = blake2b(R_CLOCK + b"\0", key=step_key)
     name = behavior.encode()
-    blocks = range(SYMBOL_COUNT // LANES)
-    return [log(unit_uniform(lane)) for block in blocks for lane in lanes_of(block, name)]
+    blocks = []
+    for block in range(SYMBOL_COUNT // LANES):
+        state = keyed.copy()
+        state.update(bytes((block,)) + name)
+        blocks.append(state.digest())
+    return [log((lane >> 11 | 1) * 2.0**-53) for lane in _unpack_all(b"".join(blocks))]
 
 
 def _first_rivals(step_key: bytes, rivals: Mapping[str, int]) -> list[float]:
@@ -150,15 +164,14 @@ def winning_symbols(distribution: BehaviorDistribution, step_key: bytes, behavio
     if own_weight == 0:
         return 0
     lanes_of = _lane_source(step_key)
-    own_name = behavior.encode()
-    own_clocks = [
-        -log(unit_uniform(lane)) / own_weight
-        for block in range(SYMBOL_COUNT // LANES)
-        for lane in lanes_of(block, own_name)
-    ]
+    own_clocks = [-ln / own_weight for ln in _log_uniforms(step_key, behavior)]
     alive = list(range(SYMBOL_COUNT))
     for rival, (name, weight) in enumerate(zip(distribution.behaviors, distribution.weights, strict=True)):
         if rival == position or weight == 0:
+            continue
+        if len(alive) > MANY_ALIVE:
+            clocks = [-ln / weight for ln in _log_uniforms(step_key, name)]
+            alive = [symbol for symbol in alive if own_clocks[symbol] < clocks[symbol]]
             continue
         encoded = name.encode()
         lanes: tuple[int, ...] = ()
