@@ -218,12 +218,31 @@ def test_a_fault_of_ours_is_not_a_verdict(run: Run, monkeypatch: pytest.MonkeyPa
     assert run("verify", "log.jsonl", "--key", "key.json")[0] == 70
 
 
-def test_parallel_issues_are_all_kept(tmp_path: Path) -> None:
-    path = tmp_path / "registry.jsonl"
-    command = [sys.executable, "-m", "agentmark", "identity", str(path), "--issue"]
+@pytest.mark.parametrize("file", ["registry.jsonl", "registry.db"])
+def test_parallel_issues_are_all_kept(tmp_path: Path, file: str) -> None:
+    """Of 16 payloads, half are issued at once: no two names may get the same one."""
+    path = tmp_path / file
+    command = [sys.executable, "-m", "agentmark", "identity", str(path), "--payload-len", "4", "--issue"]
     running = [subprocess.Popen([*command, f"tenant-{i}"], stdout=subprocess.DEVNULL) for i in range(8)]
     assert [process.wait() for process in running] == [0] * 8
-    assert len(Registry.load(path)) == 8
+    registry = Registry.load(path)
+    assert len({identity.payload for identity in registry}) == len(registry) == 8
+
+
+def test_a_table_of_identities_serves_every_command(run: Run) -> None:
+    run("keygen", "key.json")
+    assert run("identity", "registry.db", "--issue", "tenant-0042", "--payload-len", "16")[0] == 0
+    weights = (json.dumps(TICKET_WEIGHTS) + "\n") * 60
+    identity = ["--registry", "registry.db", "--payload", "tenant-0042"]
+    assert run("embed", "--key", "key.json", *identity, "--log", "run.jsonl", stdin=weights)[0] == 0
+    run("identity", "registry.db", "--revoke", "tenant-0042")
+    assert "revoked" in run("identity", "registry.db")[1]
+    status, out, _ = run("verify", "run.jsonl", "--key", "key.json", "--registry", "registry.db")
+    assert status == 0
+    assert "'tenant-0042'" in out
+    status, _, err = run("identity", "registry.db", "--issue", "tenant-0042")
+    assert status == 2
+    assert "issued already" in err
 
 
 def test_embed_goes_on_with_a_session(run: Run) -> None:

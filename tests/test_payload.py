@@ -1,11 +1,22 @@
 """Identities as bits."""
 
+import sqlite3
+import stat
+from contextlib import closing
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from agentmark import Identity, PayloadError, Registry, RegistryError
 from agentmark.core.payload import payload_to_int, payload_to_text
+
+HEAD = "CREATE TABLE agentmark_registry (version, payload_len)"
+FULL_HEAD = (
+    f"{HEAD}; INSERT INTO agentmark_registry VALUES (1, 8); "
+    "CREATE TABLE identities (name, payload, issued_at, revoked_at)"
+)
 
 
 def test_the_ways_to_write_a_payload() -> None:
@@ -43,8 +54,9 @@ def test_payloads_that_do_not_fit_say_what_to_do(payload: object, payload_len: o
         payload_to_int(payload, payload_len)  # type: ignore[arg-type]
 
 
-def test_registry_round_trip(tmp_path: object) -> None:
-    path = f"{tmp_path}/registry.jsonl"
+@pytest.mark.parametrize("file", ["registry.jsonl", "registry.db", "registry.sqlite3"])
+def test_registry_round_trip(tmp_path: Path, file: str) -> None:
+    path = tmp_path / file
     registry = Registry(16)
     issued = registry.issue("tenant-0042")
     registry.add(Identity("zürich", 7))
@@ -55,6 +67,8 @@ def test_registry_round_trip(tmp_path: object) -> None:
     assert loaded.holder(issued.payload) == issued
     assert loaded.named("zürich").revoked_at is not None
     assert loaded.holder((issued.payload + 1) % 7 + 8) is None or len(loaded) == 2
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert (path.read_bytes()[:6] == b"SQLite") == (file != "registry.jsonl")
 
 
 def test_registry_refuses_what_would_make_an_identity_ambiguous() -> None:
@@ -71,10 +85,11 @@ def test_registry_refuses_what_would_make_an_identity_ambiguous() -> None:
         registry.named("d")
 
 
-def test_a_name_may_hold_any_character_but_a_line_feed(tmp_path: object) -> None:
-    registry = Registry(16, [Identity("a\u2028b\u0085c", 1)])
-    registry.save(f"{tmp_path}/registry.jsonl")
-    assert list(Registry.load(f"{tmp_path}/registry.jsonl")) == list(registry)
+@pytest.mark.parametrize("file", ["registry.jsonl", "registry.db"])
+def test_a_name_may_hold_any_character_but_a_line_feed(tmp_path: Path, file: str) -> None:
+    registry = Registry(16, [Identity("a\u2028b\u0085c", 1), Identity("'; DROP TABLE identities; --", 2)])
+    registry.save(tmp_path / file)
+    assert list(Registry.load(tmp_path / file)) == list(registry)
     with pytest.raises(RegistryError, match="one line of text"):
         registry.add(Identity("a\nb", 2))
 
@@ -98,10 +113,74 @@ def test_a_full_registry_says_so() -> None:
         ('{"agentmark_registry": 1, "payload_len": 8}\n{"payload": "01"}', ":2: has no name"),
     ],
 )
-def test_a_broken_registry_file_names_the_line(tmp_path: object, content: str, fault: str) -> None:
-    from pathlib import Path
-
-    path = Path(f"{tmp_path}/registry.jsonl")
+def test_a_broken_registry_file_names_the_line(tmp_path: Path, content: str, fault: str) -> None:
+    path = tmp_path / "registry.jsonl"
     path.write_text(content)
     with pytest.raises(RegistryError, match=fault):
         Registry.load(path)
+
+
+# As a table
+
+
+@pytest.mark.parametrize(
+    ("sql", "fault"),
+    [
+        ("CREATE TABLE other (x)", "no such table"),
+        (f"{HEAD}", "has 0 rows, not one"),
+        (f"{HEAD}; INSERT INTO agentmark_registry VALUES (2, 8)", "version 1"),
+        (f"{HEAD}; INSERT INTO agentmark_registry VALUES (1, -1)", "outside"),
+        (f"{FULL_HEAD}; INSERT INTO identities VALUES ('a', 'xyz', NULL, NULL)", "row 1: payload 'xyz'"),
+        (f"{FULL_HEAD}; INSERT INTO identities VALUES (NULL, '01', NULL, NULL)", "row 1: has no name"),
+        (f"{FULL_HEAD}; INSERT INTO identities VALUES ('a', '1ff', NULL, NULL)", "does not fit 8 bits"),
+        (f"{FULL_HEAD}; INSERT INTO identities VALUES ('a', '01', NULL, NULL), ('b', '1', NULL, NULL)", "belongs to"),
+        (f"{FULL_HEAD}; INSERT INTO identities VALUES (CAST(X'ff' AS TEXT), '01', NULL, NULL)", "cannot|can read"),
+    ],
+)
+def test_a_broken_table_names_the_row(tmp_path: Path, sql: str, fault: str) -> None:
+    path = tmp_path / "registry.db"
+    with closing(sqlite3.connect(path)) as database:
+        database.executescript(sql)
+    with pytest.raises(RegistryError, match=fault):
+        Registry.load(path)
+
+
+def test_what_the_file_holds_goes_before_its_name(tmp_path: Path) -> None:
+    registry = Registry(8, [Identity("a", 1)])
+    registry.save(tmp_path / "registry.db")
+    (tmp_path / "registry.db").rename(tmp_path / "plain.jsonl")
+    assert list(Registry.load(tmp_path / "plain.jsonl")) == list(registry)
+    registry.save(tmp_path / "lines.jsonl")
+    (tmp_path / "lines.jsonl").rename(tmp_path / "lines.db")
+    assert list(Registry.load(tmp_path / "lines.db")) == list(registry)
+    with pytest.raises(FileNotFoundError):
+        Registry.load(tmp_path / "none.db")
+    (tmp_path / "empty.db").touch()
+    with pytest.raises(RegistryError, match="no such table"):
+        Registry.load(tmp_path / "empty.db")
+    (tmp_path / "damaged.db").write_bytes((tmp_path / "plain.jsonl").read_bytes()[:100] + b"x" * 5000)
+    with pytest.raises(RegistryError, match="is not a registry that SQLite can read"):
+        Registry.load(tmp_path / "damaged.db")
+
+
+def test_two_views_of_one_table_never_give_a_payload_twice(tmp_path: Path) -> None:
+    """Nobody holds the lock here: the table itself refuses, and loses nothing."""
+    path = tmp_path / "registry.db"
+    Registry(8, [Identity("a", 1), Identity("b", 2)]).save(path)
+    mine, theirs = Registry.load(path), Registry.load(path)
+    theirs.add(Identity("c", 3))
+    theirs.revoke("a")
+    theirs.save(path)
+    mine.add(Identity("d", 3))
+    with pytest.raises(RegistryError, match=r"'d'.*0x03 was issued meanwhile"):
+        mine.save(path)
+    other = Registry(8, [Identity("a", 1), Identity("b", 9)])
+    with pytest.raises(RegistryError, match=r"'b'.*issued meanwhile"):
+        other.save(path)
+    with pytest.raises(RegistryError, match="8 bits, not of 16"):
+        Registry(16).save(path)
+    late = Registry(8, [Identity("a", 1), Identity("e", 5)])
+    late.save(path)
+    kept = Registry.load(path)
+    assert [identity.name for identity in kept] == ["a", "b", "c", "e"]
+    assert kept.named("a").revoked_at is not None, "a revocation is never taken back"

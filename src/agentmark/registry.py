@@ -3,7 +3,7 @@
 import json
 import os
 import secrets
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -91,24 +91,21 @@ class Registry:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
-        """Read a registry file: a head line with the payload length, then one identity a line."""
-        try:
-            # Not splitlines: a name may hold a character that it takes for a line's end.
-            lines = Path(path).read_text(encoding="utf-8").split("\n")
-        except UnicodeDecodeError:
-            raise RegistryError(str(path), "is not UTF-8 text") from None
-        if not lines[0].strip():
-            raise RegistryError(str(path), "is empty; a registry starts with a head line")
-        head = _parse(lines[0], f"{path}:1")
+        """Read a registry: a file of lines, or a SQLite table (.db, .sqlite, .sqlite3, or a file that is one)."""
+        if is_table(path):
+            from agentmark.registry_table import read_rows as read
+        else:
+            read = _read_lines
+        entries = read(path)
+        where, head = next(entries)
         if head.get("agentmark_registry") != 1:
-            raise RegistryError(f"{path}:1", "is not the head of an AgentMark registry of version 1")
+            raise RegistryError(where, "is not the head of an AgentMark registry of version 1")
         try:
             registry = cls(check_payload_len(head.get("payload_len")))  # type: ignore[arg-type]
         except PayloadError as error:
-            raise RegistryError(f"{path}:1", error.fault) from None
-        for number, line in enumerate(lines[1:], start=2):
-            if line.strip():
-                registry.add(_identity(_parse(line, f"{path}:{number}"), f"{path}:{number}"))
+            raise RegistryError(where, error.fault) from None
+        for where, entry in entries:
+            registry.add(_identity(entry, where))
         return registry
 
     @staticmethod
@@ -122,26 +119,65 @@ class Registry:
             yield
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the whole registry beside the old file, then put it in its place."""
+        """Keep the registry: lines are written beside the old file and put in its place, a table in one transaction."""
         width = -(-self.payload_len // 4)
-        lines = [json.dumps({"agentmark_registry": 1, "payload_len": self.payload_len})]
-        for identity in self:
-            entry = {
+        head = {"agentmark_registry": 1, "payload_len": self.payload_len}
+        entries = [
+            {
                 "name": identity.name,
                 "payload": f"{identity.payload:0{width}x}",
                 "issued_at": identity.issued_at,
                 "revoked_at": identity.revoked_at,
             }
-            lines.append(json.dumps(entry, ensure_ascii=False))
-        target = Path(path)
-        import tempfile
+            for identity in self
+        ]
+        if is_table(path):
+            from agentmark.registry_table import write_rows
 
-        descriptor, draft = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            file.write("\n".join(lines) + "\n")
-            file.flush()
-            os.fsync(file.fileno())
-        Path(draft).replace(target)
+            write_rows(path, head, entries)
+        else:
+            _write_lines(path, [head, *entries])
+
+
+_TABLE_MAGIC = b"SQLite format 3\0"
+_TABLE_SUFFIXES = (".db", ".sqlite", ".sqlite3")
+
+
+def is_table(path: str | os.PathLike[str]) -> bool:
+    """Whether a registry is a database: by what the file holds or, as long as it holds nothing, by its suffix."""
+    target = Path(path)
+    if target.is_file():
+        with target.open("rb") as file:
+            beginning = file.read(len(_TABLE_MAGIC))
+        if beginning:
+            return beginning == _TABLE_MAGIC
+    return target.suffix in _TABLE_SUFFIXES
+
+
+def _read_lines(path: str | os.PathLike[str]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """A head line with the payload length, then one identity a line; each with its place for error messages."""
+    try:
+        # Not splitlines: a name may hold a character that it takes for a line's end.
+        lines = Path(path).read_text(encoding="utf-8").split("\n")
+    except UnicodeDecodeError:
+        raise RegistryError(str(path), "is not UTF-8 text") from None
+    if not lines[0].strip():
+        raise RegistryError(str(path), "is empty; a registry starts with a head line")
+    for number, line in enumerate(lines, start=1):
+        if line.strip():
+            yield f"{path}:{number}", _parse(line, f"{path}:{number}")
+
+
+def _write_lines(path: str | os.PathLike[str], entries: Sequence[dict[str, Any]]) -> None:
+    import tempfile
+
+    target = Path(path)
+    descriptor, draft = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        file.writelines([json.dumps(entry, ensure_ascii=False) + "\n" for entry in entries])
+        file.flush()
+        os.fsync(file.fileno())
+    Path(draft).replace(target)
 
 
 def _parse(line: str, where: str) -> dict[str, Any]:

@@ -12,10 +12,15 @@ def add_parser(commands: Any) -> None:
     parser = new_command(
         commands,
         "identity",
-        "Issue, revoke or list the identities of a registry file.",
-        "examples:\n  agentmark identity registry.jsonl --issue tenant-0042\n  agentmark identity registry.jsonl",
+        "Issue, revoke or list the identities of a registry: a file of lines, or a SQLite table.",
+        "examples:\n  agentmark identity registry.jsonl --issue tenant-0042\n  agentmark identity registry.jsonl\n"
+        "  agentmark identity registry.db --issue tenant-0042",
     )
-    parser.add_argument("registry", type=Path, help="the registry file; --issue creates it")
+    parser.add_argument(
+        "registry",
+        type=Path,
+        help="the registry; --issue creates it, as a table if the name ends in .db, .sqlite or .sqlite3",
+    )
     parser.add_argument("--issue", metavar="NAME", help="give this name a random free payload")
     parser.add_argument("--revoke", metavar="NAME", help="mark this name as no longer in use")
     parser.add_argument("--payload-len", type=int, default=32, metavar="BITS", help="of a new registry (default 32)")
