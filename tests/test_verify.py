@@ -128,6 +128,52 @@ def test_conflicting_copies_erase_the_step_in_any_order() -> None:
         assert verdict.counts["conflicting copies"] == len(jumbled) - 59
 
 
+@SCHEMES
+def test_a_part_beside_the_whole_list_is_a_copy_of_it(scheme: str) -> None:
+    log = marked_log(KEY, scheme=scheme, steps=40)
+    stripped = [record.with_partial_weights({}) for record in log]
+    chosen = [_only(record, record.behavior) for record in log[:10]]
+    alone = Verifier(KEY).verify(log)
+    for jumbled in ([*stripped, *log, *chosen], [*log, *chosen, *stripped], [*log[:20], *stripped, *log[20:]]):
+        verdict = Verifier(KEY).verify(jumbled)
+        assert verdict.counts["duplicate"] == len(jumbled) - 40
+        assert verdict.evidence_bits == alone.evidence_bits
+        assert verdict.payload == 0x5EED
+
+
+def test_a_forged_part_takes_no_more_than_its_step() -> None:
+    """The whole list is neither altered nor replaced by a part; a part that disagrees erases, as any altered copy."""
+    log = marked_log(KEY, scheme="R", steps=40)
+    first, second = log[0], log[1]
+    assert first.distribution is not None
+    heavier = {first.behavior: first.distribution.weight(first.behavior) + 1}
+    rival = next(name for name in first.distribution.behaviors if name != first.behavior)
+    forgeries = [
+        first.with_partial_weights(heavier),
+        first.with_partial_weights({"no such name": 1}),
+        first.with_partial_weights({"no such name": 0}),
+        replace(first.with_partial_weights({}), behavior=rival),
+        replace(first.with_partial_weights({}), scheme="F"),
+    ]
+    without = Verifier(KEY).verify(log[1:])
+    for forged in forgeries:
+        for jumbled in ([forged, *log], [*log, forged]):
+            verdict = Verifier(KEY).verify(jumbled)
+            assert verdict.counts["conflicting copies"] == 2
+            assert verdict.evidence_bits == without.evidence_bits
+    # Two parts of one step that differ: neither says which is genuine, and no whole list is here to tell.
+    parts = [_only(second, second.behavior), second.with_partial_weights({})]
+    assert Verifier(KEY).verify([*log[:1], *log[2:], *parts]).counts["conflicting copies"] == 2
+    # Two whole lists conflict, whatever parts stand beside them.
+    other = replace(second, behavior=next(n for n in log[1].distribution.behaviors if n != second.behavior))  # type: ignore[union-attr]
+    assert Verifier(KEY).verify([*log, other, *parts]).counts["conflicting copies"] == 4
+
+
+def _only(record: StepRecord, name: str) -> StepRecord:
+    assert record.distribution is not None
+    return record.with_partial_weights({name: record.distribution.weight(name)})
+
+
 def test_a_step_that_the_agent_did_not_obey_is_an_erasure() -> None:
     log = marked_log(KEY, steps=60)
     disobeyed = [log[0].with_enforced(False), *log]

@@ -332,8 +332,17 @@ def counted_records(records: list[Case], own_id: str, length: int) -> list[Case]
     for record in own:
         if record["marked"] and record["context"] not in undone:
             copies.setdefault(record["context"], []).append(record)
-    compared = ("scheme", "key_id", "weights", "choice")
-    return [same[0] for same in copies.values() if all(r[m] == same[0][m] for r in same for m in compared)]
+    kept = [(next((r for r in same if not r.get("partial")), same[0]), same) for same in copies.values()]
+    return [one for one, same in kept if all(is_copy(record, one) for record in same)]
+
+
+def is_copy(record: Case, kept: Case) -> bool:
+    """Step 4: equal, or a part of what is kept."""
+    if any(record[member] != kept[member] for member in ("scheme", "key_id", "choice")):
+        return False
+    if record.get("partial") and not kept.get("partial"):
+        return all(kept["weights"].get(name) == weight for name, weight in (record["weights"] or {}).items())
+    return bool(record["weights"] == kept["weights"]) and bool(record.get("partial")) == bool(kept.get("partial"))
 
 
 def verify(records: list[Case], secret: bytes, length: int) -> Case:
@@ -1156,6 +1165,10 @@ def claim_vectors() -> list[Case]:
         moved(clean_f[4]) | {"marked": False, "reason": "context used before", "enforced": False},
     ]
     parts = [part(r, *list(r["weights"])[:2], *([r["choice"]] if i % 2 else [])) for i, r in enumerate(clean_r)]
+    strange_parts = [
+        parts[0] | {"weights": {name: weight - 1 for name, weight in parts[0]["weights"].items()}},
+        part(clean_r[1]) | {"weights": {"no such name": 1}},
+    ]
     right = {length: integer_of(bits) for length, bits in PAYLOAD_BITS.items()}
     wrong = right[16] ^ 1
     claims: list[tuple[str, int, list[Case], int, str | None]] = [
@@ -1183,7 +1196,9 @@ def claim_vectors() -> list[Case]:
         ("parts of lists", 10, parts, right[10], None),
         ("parts of lists among whole ones", 10, clean_r[:3] + parts[3:], right[10], "0.1"),
         ("parts of lists: wrong claim", 10, parts, right[10] ^ 5, None),
-        ("a part conflicts with the whole", 10, shuffled(clean_r + parts[:2]), right[10], None),
+        ("a part beside the whole is a copy", 10, shuffled(clean_r + parts[:2]), right[10], None),
+        ("a part that is not of the whole erases", 10, shuffled(clean_r + strange_parts), right[10], None),
+        ("two parts that differ erase", 10, [*clean_r[1:], parts[0], part(clean_r[0])], right[10], None),
         (
             "steps of F cannot be read from a part",
             16,

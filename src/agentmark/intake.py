@@ -1,6 +1,6 @@
 """Which records of a log count, and what each says of the payload (spec, section 9, steps 1 to 5)."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
@@ -72,7 +72,7 @@ def take_in(
     # (3) Steps without the mark, or that the agent did not obey, are erasures.
     _set_aside_erasures(log, outcomes)
 
-    # (4) A context counts once (L4). Copies that disagree cannot both be genuine: none of them counts.
+    # (4) A context counts once (L4), by its fullest copy. Copies that disagree cannot all be genuine: none counts.
     _set_aside_copies(log, outcomes)
 
     # (5) Recompute the draws of every step that is left, and read what it says of the payload.
@@ -125,22 +125,26 @@ def _set_aside_erasures(log: list[StepRecord], outcomes: list[str | None]) -> No
 
 
 def _set_aside_copies(log: list[StepRecord], outcomes: list[str | None]) -> None:
-    first: dict[bytes, int] = {}
-    conflicting = set()
+    copies: dict[bytes, list[int]] = defaultdict(list)
     for i, record in enumerate(log):
-        if outcomes[i] is not None:
-            continue
-        seen = first.setdefault(record.context, i)
-        if seen == i:
-            continue
-        if _content(record) != _content(log[seen]):
-            conflicting.add(record.context)
-        outcomes[i] = DUPLICATE
-    for i, record in enumerate(log):
-        if outcomes[i] in (None, DUPLICATE) and record.context in conflicting:
-            outcomes[i] = CONFLICTING
+        if outcomes[i] is None:
+            copies[record.context].append(i)
+    for places in copies.values():
+        # A copy that has the whole list stands for those that have lost a part of it.
+        kept = next((i for i in places if log[i].distribution is not None), places[0])
+        agree = all(i == kept or _is_copy(log[i], log[kept]) for i in places)
+        for i in places:
+            if not agree:
+                outcomes[i] = CONFLICTING
+            elif i != kept:
+                outcomes[i] = DUPLICATE
 
 
-def _content(record: StepRecord) -> tuple[object, ...]:
-    """What a copy must share to be a copy."""
-    return record.scheme, record.key_id, record.behavior, record.distribution, record.partial_weights
+def _is_copy(record: StepRecord, kept: StepRecord) -> bool:
+    """The same, or the same with weights left out: those that are there must be the whole list's to the unit."""
+    if (record.scheme, record.key_id, record.behavior) != (kept.scheme, kept.key_id, kept.behavior):
+        return False
+    if record.partial_weights is not None and kept.distribution is not None:
+        whole = kept.distribution.as_weights()
+        return all(whole.get(name) == weight for name, weight in record.partial_weights.items())
+    return (record.distribution, record.partial_weights) == (kept.distribution, kept.partial_weights)
