@@ -1,40 +1,34 @@
 """Shared keys: 32 random bytes or nothing (law L5)."""
 
-import json
 import os
 import secrets
-import stat
 from collections.abc import Mapping
 from pathlib import Path
 from string import hexdigits
-from typing import Any, NoReturn, Self
+from typing import Any, Self
 
 from agentmark.core.errors import KeyFileError
 from agentmark.core.prf import DERIVE, DIGEST_SIZE, KEY_ID, derive_step_key, prf
+from agentmark.secret import KEY_SIZE, Secret, json_or_none, read_private, weakness, write_private
 
-KEY_SIZE = 32
 KEY_FILE_VERSION = 1
 ENVIRONMENT_VARIABLE = "AGENTMARK_KEY"
 KEYRING_SERVICE = "agentmark"
 
-# 32 random bytes hold about 30 distinct values; fewer than this happens by chance less than once in 10^12 keys.
-MIN_DISTINCT_BYTES = 18
 
-
-class SharedKey:
+class SharedKey(Secret):
     """K_sh, shared by the embedder and the verifier. It never shows its secret: not in repr, str, format or pickle."""
 
-    __slots__ = ("_secret", "id")
+    __slots__ = ("id",)
 
     id: str
 
     def __init__(self, secret: bytes, *, source: str = "argument") -> None:
         """Take 32 random bytes. To make new ones use `generate`."""
-        _refuse_weak(secret, source)
-        object.__setattr__(self, "_secret", bytes(secret))
-        object.__setattr__(self, "id", prf(self._secret, KEY_ID, size=8).hex())
-
-    _secret: bytes
+        fault = weakness(secret)
+        if fault is not None:
+            raise KeyFileError(source, f"{fault}; make a random one with `agentmark keygen`")
+        self._set(_secret=bytes(secret), id=prf(bytes(secret), KEY_ID, size=8).hex())
 
     @classmethod
     def generate(cls) -> Self:
@@ -78,16 +72,7 @@ class SharedKey:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write a new key file with mode 0600. An existing file is never overwritten: losing a key loses its logs."""
         content = {"agentmark_key": KEY_FILE_VERSION, "id": self.id, "secret": self._secret.hex()}
-        try:
-            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        except FileExistsError:
-            raise KeyFileError(str(path), "exists already; choose another name") from None
-        except OSError as error:
-            raise KeyFileError(str(path), f"cannot be written: {error.strerror}") from None
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            file.write(json.dumps(content) + "\n")
-            file.flush()
-            os.fsync(file.fileno())
+        write_private(path, content, KeyFileError)
 
     def derive(self, name: str) -> Self:
         """The key of one tenant. It can be handed to an auditor: it opens no other tenant's logs, nor this key."""
@@ -114,44 +99,9 @@ class SharedKey:
     def __repr__(self) -> str:
         return f"SharedKey(id={self.id!r})"
 
-    def __setattr__(self, name: str, value: object) -> NoReturn:
-        raise AttributeError(f"SharedKey is immutable; cannot set {name}")
-
-    def __getstate__(self) -> NoReturn:
-        self.__reduce__()
-
-    def __reduce__(self) -> NoReturn:
-        raise TypeError(
-            "SharedKey is not pickled, so that it never reaches a file or a queue; load it where it is needed"
-        )
-
-
-def _refuse_weak(secret: bytes, source: str) -> None:
-    if not isinstance(secret, (bytes, bytearray)):
-        raise KeyFileError(source, f"is {type(secret).__name__}, not bytes")
-    if len(secret) != KEY_SIZE:
-        raise KeyFileError(source, f"has {len(secret)} bytes; a key has exactly {KEY_SIZE} random ones")
-    if all(0x20 <= byte < 0x7F for byte in secret):
-        raise KeyFileError(source, "is typed text, not random bytes; make a random one with `agentmark keygen`")
-    if len(set(secret)) < MIN_DISTINCT_BYTES:
-        raise KeyFileError(source, "repeats a few bytes; make a random one with `agentmark keygen`")
-
 
 def _secret_in_file(path: Path, source: str) -> bytes:
-    try:
-        # Without waiting for a writer, should the path be a pipe.
-        with os.fdopen(os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)), "rb") as file:
-            # The file that was opened is the one that is judged: no second look at the path.
-            mode = os.fstat(file.fileno()).st_mode
-            if not stat.S_ISREG(mode):
-                raise KeyFileError(source, "is not a regular file")
-            if os.name == "posix" and mode & 0o077:
-                shown = f"{stat.S_IMODE(mode):04o}"
-                raise KeyFileError(source, f"can be read by others (mode {shown}); run `chmod 600 {source}`")
-            data = file.read()
-    except OSError as error:
-        raise KeyFileError(source, f"cannot be read: {error.strerror}") from None
-    content = _parse_key_file(data, source)
+    content = _parse_key_file(read_private(path, KeyFileError), source)
     secret = _from_hex(content["secret"], source)
     stated = content.get("id")
     if stated is not None and len(secret) == KEY_SIZE and stated != prf(secret, KEY_ID, size=8).hex():
@@ -160,21 +110,13 @@ def _secret_in_file(path: Path, source: str) -> bytes:
 
 
 def _parse_key_file(data: bytes, source: str) -> dict[str, Any]:
-    content = _json_or_none(data)
+    content = json_or_none(data)
     if not isinstance(content, dict) or "secret" not in content:
         raise KeyFileError(source, "is not an AgentMark key file (JSON with agentmark_key, id, secret)")
     if content.get("agentmark_key") != KEY_FILE_VERSION:
         found = content.get("agentmark_key")
         raise KeyFileError(source, f"has version {found!r}; this build reads version {KEY_FILE_VERSION}")
     return content
-
-
-def _json_or_none(data: bytes) -> Any:
-    # The parser's own error holds the whole text; it must not travel along as the context of ours.
-    try:
-        return json.loads(data)
-    except (ValueError, RecursionError):
-        return None
 
 
 def _from_hex(text: object, source: str) -> bytes:

@@ -14,8 +14,9 @@ from agentmark.core.prf import DIGEST_SIZE
 from agentmark.core.theory import entropy
 from agentmark.embed import Embedder
 from agentmark.intake import read_step
-from agentmark.keys import KEY_SIZE, SharedKey
+from agentmark.keys import SharedKey
 from agentmark.record import SCHEMES, StepRecord
+from agentmark.secret import KEY_SIZE
 from agentmark.verdict import DEFAULT_THRESHOLD
 
 # What is left of P_t in the log: all of it, the weight of the chosen behavior, or the behavior alone.

@@ -3,15 +3,13 @@
 Needs the package `cryptography`, which is imported when it is used: pip install agentmark[signed].
 """
 
-import json
 import os
 import secrets
-import stat
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn, Self
+from typing import TYPE_CHECKING, Any, Self
 
-from agentmark.core.errors import AgentMarkError, KeyFileError
-from agentmark.keys import KEY_SIZE, _refuse_weak
+from agentmark.core.errors import AgentMarkError
+from agentmark.secret import KEY_SIZE, Secret, json_or_none, read_private, weakness, write_private
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
@@ -30,22 +28,22 @@ class SigningError(AgentMarkError, ValueError):
         self.fault = fault
 
 
-class SigningKey:
+class SigningKey(Secret):
     """An Ed25519 key pair. It never shows its secret: not in repr, str, format or pickle."""
 
-    __slots__ = ("_private", "_secret", "public_key")
+    __slots__ = ("_private", "public_key")
 
     public_key: str
     _private: "Ed25519PrivateKey"
-    _secret: bytes
 
     def __init__(self, secret: bytes, *, source: str = "argument") -> None:
         """Take 32 random bytes, the seed of RFC 8032. To make new ones use `generate`."""
-        _refuse_weak_seed(secret, source)
+        fault = weakness(secret)
+        if fault is not None:
+            raise SigningError(source, f"{fault}; make a random one with `agentmark signing-key`")
         private = _private_key(bytes(secret))
-        object.__setattr__(self, "_secret", bytes(secret))
-        object.__setattr__(self, "_private", private)
-        object.__setattr__(self, "public_key", private.public_key().public_bytes_raw().hex())
+        public_key = private.public_key().public_bytes_raw().hex()
+        self._set(_secret=bytes(secret), _private=private, public_key=public_key)
 
     @classmethod
     def generate(cls) -> Self:
@@ -56,7 +54,7 @@ class SigningKey:
     def load(cls, path: str | os.PathLike[str]) -> Self:
         """Read a signing key file; refuse one that others can read, or that is damaged."""
         source = str(Path(path))
-        content = _parse_key_file(_private_bytes(Path(path), source), source)
+        content = _parse_key_file(read_private(Path(path), SigningError), source)
         key = cls(_seed_in_file(content, source), source=source)
         if content.get("public_key") != key.public_key:
             raise SigningError(source, "its public key does not belong to its secret")
@@ -69,16 +67,7 @@ class SigningKey:
             "public_key": self.public_key,
             "secret": self._secret.hex(),
         }
-        try:
-            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        except FileExistsError:
-            raise SigningError(str(path), "exists already; choose another name") from None
-        except OSError as error:
-            raise SigningError(str(path), f"cannot be written: {error.strerror}") from None
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            file.write(json.dumps(content) + "\n")
-            file.flush()
-            os.fsync(file.fileno())
+        write_private(path, content, SigningError)
 
     def sign(self, label: bytes, message: bytes) -> str:
         """The signature in hexadecimal. The label says what is signed, so that it serves for nothing else."""
@@ -86,17 +75,6 @@ class SigningKey:
 
     def __repr__(self) -> str:
         return f"SigningKey(public_key={self.public_key!r})"
-
-    def __setattr__(self, name: str, value: object) -> NoReturn:
-        raise AttributeError(f"SigningKey is immutable; cannot set {name}")
-
-    def __getstate__(self) -> NoReturn:
-        self.__reduce__()
-
-    def __reduce__(self) -> NoReturn:
-        raise TypeError(
-            "SigningKey is not pickled, so that it never reaches a file or a queue; load it where it is needed"
-        )
 
 
 def verify_signature(public_key: str, label: bytes, message: bytes, signature: str) -> bool:
@@ -158,32 +136,8 @@ def _missing_package() -> SigningError:
     return SigningError("-", fault)
 
 
-def _refuse_weak_seed(secret: bytes, source: str) -> None:
-    try:
-        _refuse_weak(secret, source)
-    except KeyFileError as error:
-        fault = error.fault.partition(";")[0]
-        raise SigningError(source, f"{fault}; make a random one with `agentmark signing-key`") from None
-
-
-def _private_bytes(path: Path, source: str) -> bytes:
-    try:
-        # Without waiting for a writer, should the path be a pipe.
-        with os.fdopen(os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)), "rb") as file:
-            # The file that was opened is the one that is judged: no second look at the path.
-            mode = os.fstat(file.fileno()).st_mode
-            if not stat.S_ISREG(mode):
-                raise SigningError(source, "is not a regular file")
-            if os.name == "posix" and mode & 0o077:
-                shown = f"{stat.S_IMODE(mode):04o}"
-                raise SigningError(source, f"can be read by others (mode {shown}); run `chmod 600 {source}`")
-            return file.read()
-    except OSError as error:
-        raise SigningError(source, f"cannot be read: {error.strerror}") from None
-
-
 def _parse_key_file(data: bytes, source: str) -> dict[str, Any]:
-    content = _json_or_none(data)
+    content = json_or_none(data)
     if not isinstance(content, dict) or "secret" not in content or "agentmark_signing_key" not in content:
         fault = "is not an AgentMark signing key file (JSON with agentmark_signing_key, public_key, secret)"
         raise SigningError(source, fault)
@@ -191,14 +145,6 @@ def _parse_key_file(data: bytes, source: str) -> dict[str, Any]:
     if type(version) is not int or version != SIGNING_KEY_FILE_VERSION:
         raise SigningError(source, f"has version {version!r}; this build reads version {SIGNING_KEY_FILE_VERSION}")
     return content
-
-
-def _json_or_none(data: bytes) -> Any:
-    # The parser's own error holds the whole text; it must not travel along as the context of ours.
-    try:
-        return json.loads(data)
-    except (ValueError, RecursionError):
-        return None
 
 
 def _seed_in_file(content: dict[str, Any], source: str) -> bytes:
