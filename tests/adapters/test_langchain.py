@@ -34,10 +34,11 @@ class FakeModel(BaseChatModel):
     seen: list[Any]
     offers: list[Any]
     says: str = "Done."
+    kind: str = "fake"
 
     @property
     def _llm_type(self) -> str:
-        return "fake"
+        return self.kind
 
     def bind_tools(self, tools: Any, *, tool_choice: Any = None, **kwargs: Any) -> Any:
         return self.bind(tools=[getattr(tool, "name", tool) for tool in tools], tool_choice=tool_choice, **kwargs)
@@ -161,6 +162,25 @@ def test_a_model_that_cannot_be_forced_is_offered_one_tool(tmp_path: Path) -> No
     middleware = AgentMarkMiddleware(decider(tmp_path / "log", ScriptedElicitor(script)))
     run(create_agent(model, Shop().tools, middleware=[middleware]), "Go")
     assert model.offers == [(["add"], None), ([], None)]
+
+
+def test_for_anthropic_the_tools_stay_defined_and_forbidden(tmp_path: Path) -> None:
+    model = fake(kind="anthropic-chat")
+    script = [{"search": 0, "add": 1, "price": 0, ANSWER: 0}, {"search": 0, "add": 0, "price": 0, ANSWER: 1}]
+    middleware = AgentMarkMiddleware(decider(tmp_path / "log", ScriptedElicitor(script)))
+    run(create_agent(model, Shop().tools, middleware=[middleware]), "Go")
+    assert model.offers == [(["add"], "add"), (["search", "add", "price"], {"type": "none"})]
+
+
+def test_the_tools_of_the_provider_stay_with_the_answer(tmp_path: Path) -> None:
+    model, hosted = fake(), {"type": "web_search"}
+    script = [{"search": 0, "add": 1, "price": 0, ANSWER: 0}, {"search": 0, "add": 0, "price": 0, ANSWER: 1}]
+    elicitor = ScriptedElicitor(script)
+    middleware = AgentMarkMiddleware(decider(tmp_path / "log", elicitor))
+    model.script = ["add", ANSWER]
+    run(create_agent(model, [*Shop().tools, hosted], middleware=[middleware]), "Go")
+    assert elicitor.situations[0].names == ["search", "add", "price", ANSWER]
+    assert model.offers == [(["add"], "add"), ([hosted], None)]
 
 
 @pytest.mark.parametrize(

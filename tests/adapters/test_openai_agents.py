@@ -138,19 +138,21 @@ def test_a_disobedient_model_costs_evidence_and_nothing_else(tmp_path: Path, str
 
 def test_a_handoff_is_a_candidate_and_the_next_agent_is_marked_too(tmp_path: Path) -> None:
     log = tmp_path / "run.jsonl"
-    elicitor = ScriptedElicitor([{"transfer_to_shopper": 1, ANSWER: 0}, FIRST_SEARCH_THEN_ANSWER[1]])
+    elicitor = ScriptedElicitor(
+        [{"transfer_to_shopper": 1, "transfer_to_clerk": 0, ANSWER: 0}, FIRST_SEARCH_THEN_ANSWER[1]]
+    )
     hand_off = ModelStep.respond(lambda call: [function_call(offered(call)[0], "{}", call_id="a")])
     model = ScriptedModel([hand_off, [assistant_message('{"euros": 7}')]])
     marked = AgentMarkModel(model, decider(log, elicitor))
     expert = shopper(marked, Shop(), output_type=Receipt)
-    desk = Agent(name="desk", instructions="Ask an expert.", model=marked, handoffs=[expert])
+    desk = Agent(name="desk", instructions="Ask an expert.", model=marked, handoffs=[Agent(name="clerk"), expert])
     result, _ = run(desk)
     assert result.final_output == Receipt(euros=7)
     assert result.last_agent is expert
     assert [(record.behavior, record.enforced) for record in records(log)] == [
         ("transfer_to_shopper", None), (ANSWER, None),
     ]  # fmt: skip
-    assert elicitor.situations[0].names == ["transfer_to_shopper", ANSWER]
+    assert elicitor.situations[0].names == ["transfer_to_clerk", "transfer_to_shopper", ANSWER]
     assert elicitor.situations[1].names == [*ALL, ANSWER]
     handed, answered = model.calls
     assert (offered(handed), handed.model_settings.tool_choice) == (["transfer_to_shopper"], "required")

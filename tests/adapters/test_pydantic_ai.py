@@ -210,10 +210,11 @@ def test_models_are_forced_only_where_it_costs_nothing(
 
 
 def test_a_fallback_model_is_offered_one_tool_and_not_forced(tmp_path: Path) -> None:
-    fake, log = Fake(), tmp_path / "log"
-    capability = AgentMarkCapability(decider(log, in_turn("add", "final_result")))
+    fake, elicitor = Fake(), in_turn("add", "final_result")
+    capability = AgentMarkCapability(decider(tmp_path / "log", elicitor))
     agent = Agent(FallbackModel(fake.model), tools=Shop().tools, output_type=Receipt, capabilities=[capability])
     assert run(agent)[0] == Receipt(euros=7)
+    assert elicitor.situations[0].names == [*ALL, "final_result"]
     assert fake.offers == [(["add"], None), (["final_result"], None)]
 
 

@@ -99,7 +99,9 @@ def what_was_done(calls: Sequence[str], chosen: str | None) -> str:
     """
     if not calls:
         return ANSWER
-    return next((name for name in calls if name != chosen), calls[0])
+    done = next((name for name in calls if name != chosen), calls[0])
+    # A model may call a tool by any name it makes up; a record holds no empty or broken text.
+    return done.encode("utf-8", "replace").decode("utf-8") or "(unnamed)"
 
 
 class Reply:

@@ -11,7 +11,6 @@ from agentmark.elicit.situation import ANSWER, Candidate, Message
 
 try:
     from langchain.agents.middleware import AgentMiddleware, ModelRequest, ModelResponse
-    from langchain_core.messages import AIMessage
     from langchain_core.utils.function_calling import convert_to_openai_function
 except ModuleNotFoundError as error:
     raise MissingExtraError("langchain", "langchain") from error
@@ -83,17 +82,18 @@ def _forced(request: ModelRequest, decision: Decision | None) -> ModelRequest:
         return request
     if decision.behavior == ANSWER:
         hosted = [tool for tool in request.tools if isinstance(tool, dict)]
+        if "anthropic" in str(request.model._llm_type) and not hosted and request.response_format is None:
+            return request.override(tool_choice={"type": "none"})  # It wants the tools of earlier calls defined.
         settings = {k: v for k, v in request.model_settings.items() if hosted or k != "parallel_tool_calls"}
         return request.override(tools=hosted, tool_choice=None, model_settings=settings)
-    chosen = [tool for tool in _own(request) if tool.name == decision.behavior]
-    if (request.model.profile or {}).get("tool_choice") is False:
-        return request.override(tools=chosen)
-    return request.override(tools=chosen, tool_choice=decision.behavior, response_format=None)
+    unforced = (request.model.profile or {}).get("tool_choice") is False
+    forced = {} if unforced else {"tool_choice": decision.behavior, "response_format": None}
+    return request.override(tools=[tool for tool in _own(request) if tool.name == decision.behavior], **forced)
 
 
 def _calls(response: ModelResponse, request: ModelRequest) -> list[str]:
     """The tools that a reply calls. The one that holds a structured answer is not the agent's own: it is the answer."""
     own = {tool.name for tool in _own(request)}
-    said = [one for one in response.result if isinstance(one, AIMessage)]
-    called = [call["name"] or "(unnamed)" for one in said for call in (*one.tool_calls, *one.invalid_tool_calls)]
+    made = [getattr(one, kind, ()) for one in response.result for kind in ("tool_calls", "invalid_tool_calls")]
+    called = [call["name"] or "(unnamed)" for calls in made for call in calls]
     return [ANSWER if request.response_format is not None and name not in own else name for name in called]
