@@ -255,6 +255,15 @@ def test_renumbered_and_replayed_records_are_flagged() -> None:
     assert any("more than one session" in finding for finding in copied)
 
 
+@pytest.mark.parametrize("count", [15, 20, 29, 30])
+def test_a_log_that_was_renumbered_for_the_most_part_is_flagged_too(count: int) -> None:
+    log = marked_log(KEY, steps=30)
+    moved = [replace(record, step_index=record.step_index + 1000) for record in log[:count]]
+    assert any(f"{count} records" in f and "renumbered" in f for f in tamper_findings([*moved, *log[count:]]))
+    swapped = [replace(record, step_index=29 - record.step_index) for record in log]
+    assert any("30 records" in f and "renumbered" in f for f in tamper_findings(swapped))
+
+
 def test_contexts_that_bind_more_are_not_accused() -> None:
     session = Embedder(KEY, 5, payload_len=8).session("bound")
     log = [session.choose({"a": 1, "b": 1}, context={"observation": str(i)}).record for i in range(10)]

@@ -1,6 +1,6 @@
 """What a log shows of tampering, without its chain: contexts that do not fit, copies, replays, gaps."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 
 from agentmark.core.context import context_digest, context_fields
@@ -30,12 +30,23 @@ def tamper_findings(records: Iterable[StepRecord]) -> list[str]:
 def _moved(log: Sequence[StepRecord]) -> list[StepRecord]:
     """Records that do not fit their place in a log that otherwise binds session and step alone.
 
-    Where contexts bind further fields and the raw context was not kept, the digest cannot be recomputed, and nothing is
-    said.
+    Where most do not fit, contexts may bind further fields: then only those are named whose digest is that of another
+    place in this log. Of a session that was renumbered throughout and renamed as well, nothing can be said.
     """
     plain = [record for record in log if record.raw_context is None]
     odd = [r for r in plain if context_digest(context_fields(r.session, r.step_index)) != r.context]
-    return odd if 2 * len(odd) < len(plain) else []
+    if 2 * len(odd) < len(plain):
+        return odd
+    places = _place_digests(plain) if odd else set()
+    return [record for record in odd if record.context in places]
+
+
+def _place_digests(log: Sequence[StepRecord]) -> set[bytes]:
+    """The digests of the first places of every session: twice as many as it has records, so that it stays cheap."""
+    counts = Counter(record.session for record in log)
+    return {
+        context_digest(context_fields(session, step)) for session, count in counts.items() for step in range(2 * count)
+    }
 
 
 def _copies(log: Sequence[StepRecord]) -> list[str]:
