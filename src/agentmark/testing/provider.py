@@ -18,7 +18,8 @@ class Refusal:
     message: str = "refused by script"
 
 
-Answer = Callable[[Body], "Body | Refusal"]
+# A list is a stream: its bodies are sent one after the other, as server-sent events.
+Answer = Callable[[Body], "Body | list[Body] | Refusal"]
 
 
 class FakeProvider:
@@ -44,14 +45,17 @@ class FakeProvider:
                 route = routes.get(self.path, Refusal(404, f"no route {self.path}"))
                 said = route if isinstance(route, Refusal) else route(body)
                 if isinstance(said, Refusal):
-                    self._send(said.status, {"error": {"message": said.message}})
+                    self._send(said.status, json.dumps({"error": {"message": said.message}}))
+                elif isinstance(said, list):
+                    events = [json.dumps(event) for event in said] + ["[DONE]"]
+                    self._send(200, "".join([f"data: {event}\n\n" for event in events]), "text/event-stream")
                 else:
-                    self._send(200, said)
+                    self._send(200, json.dumps(said))
 
-            def _send(self, status: int, content: Body) -> None:
-                data = json.dumps(content).encode("utf-8")
+            def _send(self, status: int, content: str, kind: str = "application/json") -> None:
+                data = content.encode("utf-8")
                 self.send_response(status)
-                self.send_header("Content-Type", "application/json")
+                self.send_header("Content-Type", kind)
                 self.send_header("Content-Length", str(len(data)))
                 self.end_headers()
                 self.wfile.write(data)
