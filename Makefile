@@ -32,9 +32,12 @@ demo: $(VENV)/.runtime  ## Mark an agent's decisions, damage its log, read the i
 test: $(VENV)/.dev  ## Run the tests
 	$(BIN)/python -m pytest
 
+# The adapter for LiteLLM needs LiteLLM; its tests need the proxy that it plugs into.
+NEEDED_BY_TESTS_litellm := 'litellm[proxy]'
+
 .venvs/%/.ready: tests/adapters/%.txt pyproject.toml
 	$(PYTHON) -m venv .venvs/$*
-	PIP_CONSTRAINT=$< PIP_DISABLE_PIP_VERSION_CHECK=1 .venvs/$*/bin/python -m pip install --quiet --editable '.[$*]' pytest hypothesis
+	PIP_CONSTRAINT=$< PIP_DISABLE_PIP_VERSION_CHECK=1 .venvs/$*/bin/python -m pip install --quiet --editable '.[$*]' pytest hypothesis $(NEEDED_BY_TESTS_$*)
 	@touch $@
 
 $(ADAPTER_TESTS): test-adapter-%: .venvs/%/.ready

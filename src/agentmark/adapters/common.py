@@ -92,6 +92,32 @@ def chat_reply(text: object, usage: Any) -> ChatReply:
     return ChatReply(text=str(text), input_tokens=counts.get("input_tokens"), output_tokens=counts.get("output_tokens"))
 
 
+def candidates_of_body(body: Mapping[str, Any]) -> list[Candidate]:
+    """What the body of a chat completion leaves to decide: its functions and the answer; nothing if one is named."""
+    functions = [tool.get("function") or {} for tool in body.get("tools") or ()]
+    named = {one["name"]: one for one in functions if one.get("name")}
+    choice = body.get("tool_choice") or "auto"
+    if choice not in ("auto", "required", "any") or len(named) < (1 if choice == "auto" else 2):
+        return []
+    listed = [Candidate(name, one.get("description") or "", one.get("parameters")) for name, one in named.items()]
+    return with_answer(listed, may_answer=choice == "auto")
+
+
+def forced_body(body: Mapping[str, Any], behavior: str | None) -> dict[str, Any]:
+    """The body with one way to go. Tools that run at the provider are no decision of the agent's: they stay.
+
+    For an answer the functions stay too, where `tool_choice` can forbid them: some providers want those that the
+    conversation called before to be defined.
+    """
+    hosted = [tool for tool in body.get("tools") or () if "function" not in tool]
+    if behavior is None:
+        return dict(body)
+    if behavior == ANSWER:
+        return {**body, "tools": hosted} if hosted else {**body, "tool_choice": "none"}
+    chosen = [tool for tool in body["tools"] if tool.get("function", {}).get("name") == behavior]
+    return {**body, "tools": [*hosted, *chosen], "tool_choice": {"type": "function", "function": {"name": behavior}}}
+
+
 def what_was_done(calls: Sequence[str], chosen: str | None) -> str:
     """The behavior that a reply shows, from the names of the tools it calls.
 
