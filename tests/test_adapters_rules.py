@@ -48,6 +48,17 @@ def test_an_adapter_has_its_extra_pins_tests_and_page(path: Path) -> None:
 
 
 @each_adapter
+def test_the_index_has_every_adapter_with_its_lines_and_version(path: Path) -> None:
+    extra = path.stem.replace("_", "-")
+    package = EXTRAS[extra][0].split(">")[0]
+    pins = (ROOT / "tests" / "adapters" / f"{extra}.txt").read_text(encoding="utf-8")
+    index = (ROOT / "docs" / "frameworks" / "README.md").read_text(encoding="utf-8")
+    row = next(line for line in index.splitlines() if f"({extra}.md)" in line and line.startswith("|"))
+    assert f"[{len(path.read_text(encoding='utf-8').splitlines())}](../../src/agentmark/adapters/{path.name})" in row
+    assert f"\n{package}=={row.split('|')[2].strip()}\n" in pins
+
+
+@each_adapter
 def test_an_adapter_without_its_framework_names_the_extra(path: Path) -> None:
     said = run(
         WITHOUT_PACKAGES + "from agentmark.core.errors import MissingExtraError\n"
