@@ -43,6 +43,8 @@ class Campaign:
     # None: all. Else so many of every group, for a quick look.
     tasks_a_group: int | None = None
     keep_logs: bool = False
+    # Whether the marks are read back. That is most of the cost of R, and says nothing on how the agent fares.
+    read: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +71,8 @@ class Outcome:
     green_hits: int
     green_expected: float
     choose_us: float
+    # Whether the mark was read back; else all that comes of reading it is blank.
+    read: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +187,7 @@ def _episode(chunk: _Chunk, task: Task, policy: str) -> tuple[Outcome, tuple[Ste
     episode = environment.start(task, seed=chunk.seed)
     played = play(episode, SoftenedExpert(chunk.epsilon), chooser, max_steps=environment.max_steps)
     bits, active, unique, accepted, wrong = 0.0, 0, False, False, False
-    if policy in (F, R):
+    if policy in (F, R) and chunk.campaign.read:
         clean = Verifier(key, payload_len=PAYLOAD_LEN, noise=0.0)
         readings = [reading.evidence_bits for reading in clean.take_in(played.records).readings]
         bits, active = sum(readings), sum([reading > 0 for reading in readings])
@@ -210,6 +214,7 @@ def _episode(chunk: _Chunk, task: Task, policy: str) -> tuple[Outcome, tuple[Ste
         green_hits=green.hits,
         green_expected=green.expected,
         choose_us=chooser.microseconds,
+        read=chunk.campaign.read,
     )
     return outcome, played.records
 

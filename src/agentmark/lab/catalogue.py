@@ -24,6 +24,9 @@ EXPERIMENTS = {
     "erasure": "agentmark.lab.erasure",
     "weaker_views": "agentmark.lab.weaker_views",
     "attacks": "agentmark.lab.attacks",
+    "toolbench": "agentmark.lab.toolbench",
+    "bfcl": "agentmark.lab.bfcl",
+    "agentdojo": "agentmark.lab.agentdojo",
 }
 
 

@@ -3,7 +3,8 @@
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from statistics import fmean
+from math import ceil
+from statistics import NormalDist, fmean
 
 from agentmark.lab.agent_loop import BASELINE, RED_GREEN, F, R
 from agentmark.lab.campaign import Outcome
@@ -29,21 +30,41 @@ class Comparison:
     def equivalent(self, margin: float = MARGIN) -> bool:
         return -margin < self.tost_interval.low and self.tost_interval.high < margin
 
+    @property
+    def standard_error(self) -> float:
+        return (self.interval.high - self.interval.low) / (2 * normal_quantile(0.95))
+
+    def power(self, margin: float = MARGIN) -> float:
+        """The chance that so many trials show equivalence when there is no difference at all."""
+        if self.standard_error == 0:
+            return 1.0
+        reach = NormalDist().cdf(margin / self.standard_error - normal_quantile(0.90))
+        return max(0.0, 2 * reach - 1)
+
+    def pairs_for(self, power: float, margin: float = MARGIN) -> int:
+        """How many pairs of episodes, spread over the tasks like these, give that chance."""
+        enough = margin / (normal_quantile(0.90) + normal_quantile(power))
+        return ceil(self.episodes * (self.standard_error / enough) ** 2)
+
 
 def compare(outcomes: Iterable[Outcome], policy: str) -> Comparison:
-    """Pair by task and seed (and epsilon, if several are given), average within a task, then over tasks."""
+    """Pair by task and seed (and epsilon, if several are given), average within a task, then over tasks.
+
+    A trial that only one of the two policies has played is left out.
+    """
     by_place: dict[tuple[str, int, float], dict[str, bool]] = defaultdict(dict)
     for outcome in outcomes:
         if outcome.policy in (policy, BASELINE):
             by_place[outcome.task, outcome.seed, outcome.epsilon][outcome.policy] = outcome.success
     by_task: dict[str, list[float]] = defaultdict(list)
-    for (task, _, _), successes in by_place.items():
+    pairs = {place: successes for place, successes in by_place.items() if len(successes) == 2}
+    for (task, _, _), successes in pairs.items():
         by_task[task].append(float(successes[policy]) - float(successes[BASELINE]))
     means = [fmean(differences) for differences in by_task.values()]
     return Comparison(
         policy,
         len(means),
-        len(by_place),
+        len(pairs),
         fmean(means),
         mean_interval(means),
         mean_interval(means, confidence=0.90),
@@ -71,7 +92,7 @@ def utility_claims(outcomes: Sequence[Outcome], label: str) -> list[Claim]:
                 0 in _interval(outcomes, policy, 0.999),
             )
         )
-    marked = [outcome for outcome in outcomes if outcome.policy in (F, R)]
+    marked = [outcome for outcome in outcomes if outcome.policy in (F, R) and outcome.read]
     wrong = sum([outcome.wrong for outcome in marked])
     claims.append(Claim(f"{label}: {wrong} of {len(marked):,} marked episodes name another identity.", wrong == 0))
     return claims
@@ -111,9 +132,44 @@ def utility_table(outcomes: Sequence[Outcome], title: str, note: str) -> Table:
     return Table(title, COLUMNS, rows, note)
 
 
+def power_table(outcomes: Sequence[Outcome]) -> Table:
+    """How well the trials can show what they are to show."""
+    rows: list[list[Cell]] = []
+    for epsilon in sorted({outcome.epsilon for outcome in outcomes}):
+        for policy in (F, R):
+            found = compare([outcome for outcome in outcomes if outcome.epsilon == epsilon], policy)
+            rows.append(
+                [
+                    str(epsilon),
+                    policy,
+                    found.tasks,
+                    found.episodes,
+                    f"{100 * found.standard_error:.2f}",
+                    f"{found.power():.2f}",
+                    found.pairs_for(0.9),
+                ]
+            )
+    columns = [
+        "epsilon",
+        "policy",
+        "tasks",
+        "pairs of episodes",
+        "standard error, points",
+        "chance to show equivalence",
+        "pairs for a chance of 0.9",
+    ]
+    note = (
+        f"Two one-sided tests at 5 %, margin {100 * MARGIN:.0f} points, when there is no difference at all. The "
+        "standard error is that of the mean difference over tasks, from these trials."
+    )
+    return Table("Power of the equivalence test", columns, rows, note)
+
+
 def _row(at: Sequence[Outcome], epsilon: float, policy: str) -> list[Cell]:
     mine = [outcome for outcome in at if outcome.policy == policy]
     steps = sum([outcome.steps for outcome in mine])
+    read = [outcome for outcome in mine if outcome.read]
+    read_steps = sum([outcome.steps for outcome in read])
     marked = policy in (F, R)
     against, equivalent = "", ""
     if policy != BASELINE:
@@ -129,11 +185,11 @@ def _row(at: Sequence[Outcome], epsilon: float, policy: str) -> list[Cell]:
         against,
         equivalent,
         f"{fmean(won):.1f}" if won else "",
-        f"{sum([o.bits for o in mine]) / steps:.2f}" if marked else "",
-        f"{sum([o.bits for o in mine]) / len(mine):.1f}" if marked else "",
+        f"{sum([o.bits for o in read]) / read_steps:.2f}" if marked else "",
+        f"{sum([o.bits for o in read]) / len(read):.1f}" if marked else "",
         f"{sum([o.entropy for o in mine]) / steps:.2f}",
-        clustered(mine, lambda outcome: outcome.unique, scale=1, digits=3) if marked else "",
-        clustered(mine, lambda outcome: outcome.accepted, scale=1, digits=3) if marked else "",
+        clustered(read, lambda outcome: outcome.unique, scale=1, digits=3) if marked else "",
+        clustered(read, lambda outcome: outcome.accepted, scale=1, digits=3) if marked else "",
         f"{100 * sum([o.green_hits for o in mine]) / steps:.1f}" if policy in (RED_GREEN, BASELINE) else "",
         f"{sum([o.choose_us for o in mine]) / steps:.0f}",
     ]
