@@ -67,7 +67,7 @@ def group_table(outcomes: Sequence[Outcome], title: str, note: str) -> Table:
     rows: list[list[Cell]] = []
     for epsilon in EPSILONS:
         shared = [outcome for outcome in outcomes if outcome.epsilon == epsilon and outcome.read]
-        groups = {group: [o for o in shared if o.group == group] for group in [o.group for o in shared]}
+        groups = {group: [o for o in shared if o.group == group] for group in {o.group: None for o in shared}}
         rows += [[str(epsilon), group, *_cells(members)] for group, members in {**groups, "all": shared}.items()]
     return Table(title, ["epsilon", "group", *GROUP_COLUMNS], rows, note)
 

@@ -48,6 +48,7 @@ class Errand:
         self.done = False
         self.success = False
         self.behaviors = (*suite.runtime.functions, ANSWER)
+        self.descriptions = {name: tool.description for name, tool in suite.runtime.functions.items()}
 
     def expert(self) -> str:
         planned = self._script.next

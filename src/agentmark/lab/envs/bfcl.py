@@ -57,7 +57,9 @@ class Conversation:
         # What was called in each turn so far: a step is a list of calls, and here always a single one.
         self._calls: list[list[list[str]]] = [[]]
         self._over = False
-        self.behaviors = (*[name for kind in entry["involved_classes"] for name in documents(kind)], END_OF_TURN)
+        functions = {name: document for kind in entry["involved_classes"] for name, document in documents(kind).items()}
+        self.behaviors = (*functions, END_OF_TURN)
+        self.descriptions = {name: document["description"] for name, document in functions.items()}
 
     @property
     def goal(self) -> str:

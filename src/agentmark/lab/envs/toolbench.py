@@ -41,9 +41,14 @@ class Query:
         self.observation = ""
         self.finished = False
         self._replies = replies
-        self._templates = {api_name(api["tool_name"], api["api_name"]): api for api in query["api_list"]}
+        self._apis = {api_name(api["tool_name"], api["api_name"]): api for api in query["api_list"]}
         self._missing = [api_name(tool, api) for tool, api in query["relevant APIs"]]
-        self.behaviors = (*self._templates, FINISH)
+        self.behaviors = (*self._apis, FINISH)
+
+    @property
+    def descriptions(self) -> Mapping[str, str]:
+        finish = "Give the final answer, or give up."
+        return {**{name: api["api_description"] or "" for name, api in self._apis.items()}, FINISH: finish}
 
     @property
     def done(self) -> bool:
@@ -61,7 +66,7 @@ class Query:
             self.finished = True
             return
         self._missing = [name for name in self._missing if name != behavior]
-        self.observation = self._replies.get(behavior[-_SENT_LENGTH:]) or _simulated(self._templates[behavior])
+        self.observation = self._replies.get(behavior[-_SENT_LENGTH:]) or _simulated(self._apis[behavior])
 
 
 class ToolBench:
