@@ -103,6 +103,19 @@ def test_a_quick_look_takes_some_of_every_group() -> None:
     assert [o.group for o in run_campaign(quick, workers=1, progress=silent)] == ["C0", "C0", "C1", "C1"]
 
 
+def test_marks_that_are_not_read_back_do_not_change_the_play() -> None:
+    unread = run_campaign(Campaign("corridors", (0.1,), POLICIES, (1, 2), read=False), workers=1, progress=silent)
+    read = run_campaign(CAMPAIGN, workers=1, progress=silent)
+    assert [(o.task, o.policy, o.success, o.steps) for o in unread] == [
+        (o.task, o.policy, o.success, o.steps) for o in read
+    ]
+    assert not any(o.read or o.bits for o in unread)
+    row = {cells[1]: cells for cells in utility_table([*read, *unread], "t", "").rows}[R]
+    alone = {cells[1]: cells for cells in utility_table(read, "t", "").rows}[R]
+    # Twice the episodes, and the same bits: only what was read counts.
+    assert (row[2], row[7:9], row[10:12]) == (2 * int(alone[2]), alone[7:9], alone[10:12])
+
+
 def outcome(task: str, policy: str, success: bool, seed: int = 1) -> Outcome:
     return Outcome(task, "g", seed, 0.1, policy, success, 5, 0, 5.0, 25, 0, 0, False, False, False, 0, 0, 0)
 
@@ -117,6 +130,29 @@ def test_pairs_are_by_task_and_seed_and_a_task_is_one_cluster() -> None:
     # Four values of 0, -1, +1, 0: standard error sqrt(2/3) / 2.
     assert found.interval.high == pytest.approx(1.96 * (2 / 3) ** 0.5 / 2, rel=1e-3)
     assert not found.equivalent()
+
+
+def test_a_trial_that_one_policy_has_not_played_is_left_out() -> None:
+    outcomes = [outcome(task, policy, True) for task in "abc" for policy in (BASELINE, F)]
+    found = compare([*outcomes, outcome("a", BASELINE, False, seed=2), outcome("d", BASELINE, False)], F)
+    assert (found.tasks, found.episodes, found.difference) == (3, 3, 0.0)
+
+
+def test_power_of_the_equivalence_test() -> None:
+    """H0: the stated chance is that with which two equal policies are shown to be equivalent. 400 experiments of 2,000
+    pairs at 90 % success, whose standard error is sqrt(0.18 / 2000), 0.95 points; within four standard errors."""
+    rng = Random(5)
+    draws = [Random(rng.random()) for _ in range(400)]
+    found = []
+    for draw in draws:
+        pairs = [(str(i), policy, draw.random() < 0.9) for i in range(2000) for policy in (BASELINE, F)]
+        found.append(compare([outcome(*pair) for pair in pairs], F))
+    power = found[0].power()
+    assert found[0].standard_error == pytest.approx((0.18 / 2000) ** 0.5, rel=0.1)
+    shown = sum([comparison.equivalent() for comparison in found]) / len(found)
+    assert abs(shown - power) < 4 * (power * (1 - power) / len(found)) ** 0.5 + 0.05
+    enough = found[0].pairs_for(0.9)
+    assert enough == pytest.approx(0.18 * ((1.645 + 1.645) / 0.02) ** 2, rel=0.2)
 
 
 def test_equivalence_is_shown_only_with_enough_tasks() -> None:
