@@ -26,6 +26,7 @@ from agentmark.intake import USED
 from agentmark.log import LogReader
 from agentmark.record import StepRecord
 from agentmark.registry import Registry
+from agentmark.signing import check_public_key
 from agentmark.verdict import DEFAULT_THRESHOLD, Placement, Verdict
 from agentmark.verify import DEFAULT_OFFSETS, Verifier
 
@@ -166,6 +167,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _check(arguments: argparse.Namespace) -> None:
+    """What cannot be meant is refused now, not after the work is done."""
     if arguments.find_offset != (arguments.session is not None):
         raise SettingError("--find-offset", "goes together with --session")
     if arguments.offsets is not None and not arguments.find_offset:
@@ -174,6 +176,8 @@ def _check(arguments: argparse.Namespace) -> None:
         raise SettingError("--offsets", f"{arguments.offsets} is not a number of places")
     if arguments.search_limit < 1:
         raise SettingError("--search-limit", f"{arguments.search_limit} is not a number of guesses")
+    for public_key in arguments.public_key or ():
+        check_public_key(public_key)
 
 
 def _locate(

@@ -137,9 +137,9 @@ def _findings(cells: list[EpisodeCell]) -> Findings:
     ]
     columns = ["scheme", "steps", "episodes", "uniquely recovered", "aim", "most likely is right", "accepted at 1e-6"]
     note = (
-        "ToolBench-like: 10 behaviors, Dirichlet 0.055, about 0.85 bits of entropy a step. Uniquely recovered: exactly "
-        "one of the 256 payloads explains every step. Accepting it at 1e-6 takes 28 bits, which so short an episode "
-        "rarely holds. The most likely payload, with ties broken at random. Wilson 95 % intervals in brackets."
+        "ToolBench-like: 10 behaviors, Dirichlet 0.055, 0.83 bits of entropy a step in the mean. Uniquely recovered: "
+        "exactly one of the 256 payloads explains every step. Accepting it at 1e-6 takes 28 bits, which so short an "
+        "episode rarely holds. The most likely payload, with ties broken at random. Wilson 95 % intervals in brackets."
     )
     data = {
         "cells": [

@@ -28,7 +28,7 @@ class World:
                 return BehaviorDistribution.quantise(named(masses))
 
 
-# Entropies of about 0.85 and 1.9 bits a step, as in the paper's environments.
+# Mean entropies of 0.83 and 1.94 bits a step, about as in the paper's environments.
 TOOLBENCH = World("ToolBench-like", 10, 0.055)
 ALFWORLD = World("ALFWorld-like", 20, 0.10)
 
