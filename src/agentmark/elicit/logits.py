@@ -1,0 +1,187 @@
+"""A local model's own probabilities: what the paper names as its future direction.
+
+`names` scores each candidate's full name as the model's reply; `labels` letters the options and reads one token.
+"""
+
+import asyncio
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import product
+from string import ascii_uppercase
+from typing import Literal
+
+from agentmark.core.errors import SettingError, UnsupportedError
+from agentmark.elicit.labels import judged
+from agentmark.elicit.prompts import transcript
+from agentmark.elicit.situation import Candidate, Elicitation, Message, Situation
+from agentmark.elicit.tokens import Ask, Reading, Token, TokenModel
+
+# The reply is begun for the model. What follows begins with a space, so that tokens never straddle the seam.
+OPENING = "Choice:"
+LINE_END = b"\n"
+
+_SYSTEM = (
+    "You plan the next step of an agent. Reply with one line: the word Choice, a colon, and the {what} of the option"
+    " that the agent should take next."
+)
+
+
+class Logits:
+    """Reads a list off a local model's next-token probabilities. Nothing is sampled.
+
+    The weights are the model's own distribution, restricted to the candidates: a name's weight is the product of the
+    probabilities of its tokens and of the end of the line. It is not normalised by length.
+    """
+
+    def __init__(
+        self,
+        model: TokenModel,
+        how: Literal["names", "labels"] = "names",
+        *,
+        rotations: int = 1,
+        min_mass: float = 0.0,
+        rng: random.Random | None = None,
+    ) -> None:
+        """Options are shown in shuffled order; with `rotations`, labels are read in several orders and averaged. If
+        less than `min_mass` of the model's probability goes to the candidates, the list is not used.
+        """
+        if how not in ("names", "labels"):
+            raise SettingError("how", f"{how!r} is neither 'names' nor 'labels'")
+        if rotations < 1 or (how == "names" and rotations > 1):
+            raise SettingError("rotations", f"{rotations} is less than 1" if rotations < 1 else "is for labels")
+        self.token_model = model
+        self.name = f"logits-{how}"
+        self._how = how
+        self._rotations = rotations
+        self._min_mass = min_mass
+        self._rng = rng or random.SystemRandom()
+        self._labels: list[tuple[str, int]] = []
+
+    def elicit(self, situation: Situation) -> Elicitation:
+        shown = self._rng.sample(situation.candidates, len(situation.candidates))
+        if self._how == "names":
+            masses, tokens = self._name_masses(situation, shown)
+        else:
+            masses, tokens = self._label_masses(situation, shown)
+        found = judged(masses, method=self.name, model=self.token_model.model, min_mass=self._min_mass)
+        if found.weights is not None and not any(masses.values()):
+            found = replace(found, weights=None, fault="no candidate has any probability")
+        return replace(found, input_tokens=tokens, output_tokens=0)
+
+    async def aelicit(self, situation: Situation) -> Elicitation:
+        return await asyncio.to_thread(self.elicit, situation)
+
+    def _name_masses(self, situation: Situation, shown: Sequence[Candidate]) -> tuple[dict[str, float], int]:
+        trie = name_trie(self.token_model, situation.names)
+        prompt = self.token_model.prompt(_messages(situation, shown, [""] * len(shown)), OPENING)
+        nodes = list(trie.walk())
+        asks = [node.ask(self.token_model.end_token) for node in nodes]
+        readings = self.token_model.read(prompt, asks)
+        by_path = {node.path: reading for node, reading in zip(nodes, readings, strict=True)}
+        masses = dict.fromkeys(situation.names, 0.0)
+        masses |= trie.masses(by_path, self.token_model.end_token)
+        return masses, len(prompt) + len(nodes) - 1
+
+    def _label_masses(self, situation: Situation, shown: Sequence[Candidate]) -> tuple[dict[str, float], int]:
+        count = len(shown)
+        labels = self._labels_for(count)
+        rounds = min(self._rotations, count)
+        masses = dict.fromkeys(situation.names, 0.0)
+        tokens = 0
+        for turn in range(rounds):
+            offset = turn * count // rounds
+            order = [*shown[offset:], *shown[:offset]]
+            prompt = self.token_model.prompt(_messages(situation, order, [label for label, _ in labels]), OPENING)
+            ask = Ask((), frozenset(token for _, token in labels))
+            [reading] = self.token_model.read(prompt, [ask])
+            for candidate, (_, token) in zip(order, labels, strict=True):
+                masses[candidate.name] += reading.probabilities[token] / rounds
+            tokens += len(prompt)
+        return masses, tokens
+
+    def _labels_for(self, count: int) -> list[tuple[str, int]]:
+        """A, B, and so on, then pairs of letters: those that are a single token of this model."""
+        if len(self._labels) < count:
+            self._labels = []
+            for label in (*ascii_uppercase, *["".join(pair) for pair in product(ascii_uppercase, repeat=2)]):
+                tokens = self.token_model.tokens(f" {label}")
+                if len(tokens) == 1 and len(self._labels) < count:
+                    self._labels.append((label, tokens[0].id))
+        if len(self._labels) < count:
+            fault = f"{count} candidates, and {self.token_model.model} has {len(self._labels)} one-token labels"
+            raise UnsupportedError(self.name, fault, always=False)
+        return self._labels[:count]
+
+
+def _messages(situation: Situation, shown: Sequence[Candidate], labels: Sequence[str]) -> list[Message]:
+    lines = [
+        (f"{label}. " if label else "- ") + (f"{one.name}: {one.description}" if one.description else one.name)
+        for label, one in zip(labels, shown, strict=True)
+    ]
+    what = "letter" if labels[0] else "exact name"
+    text = f"{transcript(situation.messages)}\n\nOptions:\n" + "\n".join(lines)
+    return [{"role": "system", "content": _SYSTEM.format(what=what)}, {"role": "user", "content": text}]
+
+
+@dataclass(slots=True)
+class Node:
+    """A prefix that names share, token by token. `left` holds, by name, the bytes still to be written."""
+
+    path: tuple[int, ...]
+    left: dict[str, bytes] = field(default_factory=dict)
+    children: dict[int, "Node"] = field(default_factory=dict)
+
+    def walk(self) -> Iterator["Node"]:
+        """This node and those below it, parents first: each differs from one before it by a single token."""
+        yield self
+        for child in self.children.values():
+            yield from child.walk()
+
+    def ask(self, end_token: int) -> Ask:
+        ends = {end_token} if b"" in self.left.values() else set()
+        return Ask(self.path, frozenset(self.children.keys() | ends))
+
+    def masses(self, readings: Mapping[tuple[int, ...], Reading], end_token: int) -> dict[str, float]:
+        """The probability of each name below, given that the model has come here."""
+        reading = readings[self.path]
+        masses = {name: self._ending(name, reading, end_token) for name in self.left}
+        for token, child in self.children.items():
+            for name, mass in child.masses(readings, end_token).items():
+                masses[name] += reading.probabilities[token] * mass
+        return masses
+
+    def _ending(self, name: str, reading: Reading, end_token: int) -> float:
+        """The probability that the next token ends the line with this name: the end of the reply, a line break, or one
+        token that holds the rest of the name and a line break."""
+        rest = self.left[name]
+        total = reading.probabilities[end_token] if rest == b"" else 0.0
+        for token, text in reading.texts.items():
+            if token != end_token and text.startswith(rest + LINE_END):
+                total += reading.probabilities[token]
+        return total
+
+
+def name_trie(model: TokenModel, names: Sequence[str]) -> Node:
+    """The names as the model would write them after the opening, merged where they begin alike."""
+    root = Node(())
+    for name in names:
+        if "\n" in name or "\r" in name:
+            raise UnsupportedError("logits-names", f"the name {name!r} has a line break", always=False)
+        node, rest = root, f" {name}".encode()
+        node.left[name] = rest
+        for token in _spaced(model, name):
+            node = node.children.setdefault(token.id, Node((*node.path, token.id)))
+            rest = rest[len(token.text) :]
+            node.left[name] = rest
+    return root
+
+
+def _spaced(model: TokenModel, name: str) -> list[Token]:
+    """The tokens of a space and the name. Some tokenizers add the space of their own accord."""
+    wanted = f" {name}".encode()
+    for text in (f" {name}", name):
+        tokens = model.tokens(text)
+        if b"".join(token.text for token in tokens) == wanted:
+            return tokens
+    raise UnsupportedError("logits-names", f"{model.model} cannot write {name!r} token by token", always=False)
