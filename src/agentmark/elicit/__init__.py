@@ -9,7 +9,10 @@ if TYPE_CHECKING:
     from agentmark.elicit.decisions import Decisions
     from agentmark.elicit.endpoint import Endpoint, HttpChat
     from agentmark.elicit.labels import Labels
+    from agentmark.elicit.local import LocalModel
+    from agentmark.elicit.logits import Logits
     from agentmark.elicit.situation import ANSWER, Candidate, Elicitation, Elicitor, Situation
+    from agentmark.elicit.transformers import TransformersModel
     from agentmark.elicit.verbalised import Verbalised
 
 # Imported when first used: who brings a list of its own needs no HTTP client.
@@ -26,7 +29,10 @@ _HOMES = {
     "FunctionChat": "chat",
     "HttpChat": "endpoint",
     "Labels": "labels",
+    "LocalModel": "local",
+    "Logits": "logits",
     "Situation": "situation",
+    "TransformersModel": "transformers",
     "Verbalised": "verbalised",
     "elicitor_for": "auto",
 }
@@ -51,7 +57,10 @@ __all__ = [
     "FunctionChat",
     "HttpChat",
     "Labels",
+    "LocalModel",
+    "Logits",
     "Situation",
+    "TransformersModel",
     "Verbalised",
     "elicitor_for",
 ]
