@@ -22,6 +22,7 @@ EXPERIMENTS = {
     "splices": "agentmark.lab.splices",
     "registry_scale": "agentmark.lab.registry_scale",
     "erasure": "agentmark.lab.erasure",
+    "language_model": "agentmark.lab.language_model",
     "weaker_views": "agentmark.lab.weaker_views",
     "attacks": "agentmark.lab.attacks",
     "toolbench": "agentmark.lab.toolbench",

@@ -11,6 +11,7 @@ from typing import Any
 from agentmark.lab.catalogue import EXPERIMENTS, load
 from agentmark.lab.data import MissingError
 from agentmark.lab.experiment import DEFAULT_SEED, ResultError, perform
+from agentmark.lab.presets import API_KEY_VARIABLE, MODEL_VARIABLE, PRESETS
 from agentmark.lab.report import load_results, render
 
 ALL = "all"
@@ -29,6 +30,13 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
 
     runner = commands.add_parser("run", help="run one experiment, or all")
     runner.add_argument("name", metavar="NAME", help=f"{', '.join(EXPERIMENTS)}, or {ALL}")
+    runner.add_argument(
+        "--model",
+        nargs="+",
+        metavar=("URL", "NAME"),
+        help="the language model of the experiments that ask one: an OpenAI-compatible URL and a name, or a preset of "
+        f"the paper ({', '.join(PRESETS)}); its key in {API_KEY_VARIABLE} (default: the local models that are here)",
+    )
     runner.add_argument("--quick", action="store_true", help="few trials: seconds instead of minutes")
     runner.add_argument("--seed", type=int, default=DEFAULT_SEED, help="fixes keys, payloads and contexts (default: 1)")
     runner.add_argument("--workers", type=_positive, default=os.cpu_count() or 1, help="processes (default: all cores)")
@@ -54,6 +62,9 @@ def run(args: argparse.Namespace) -> int:
     if args.name != ALL and args.name not in EXPERIMENTS:
         print(f"no experiment {args.name!r}; there are {', '.join(EXPERIMENTS)}, or {ALL}", file=sys.stderr)
         return 2
+    if args.model:
+        # Worker processes are told through the environment.
+        os.environ[MODEL_VARIABLE] = " ".join(args.model)
     names = list(EXPERIMENTS) if args.name == ALL else [args.name]
     return _run(names, quick=args.quick, seed=args.seed, workers=args.workers, out=args.out)
 

@@ -1,0 +1,312 @@
+"""A real language model chooses among real tools (Tables 1, 4, 5 and 6): with the mark and without it.
+
+A local model is small: its success says little, but the same tasks, prompts and checks serve every policy, so that what
+the mark changes would show. Which models run is up to the machine: SmolLM2 where its package is installed, every GGUF
+file that AGENTMARK_GGUF names (separated by colons), or instead the one that --model names.
+"""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from itertools import combinations
+from math import log2
+from statistics import fmean
+
+from agentmark.core.distribution import TOTAL_WEIGHT, BehaviorDistribution
+from agentmark.core.errors import ElicitationError
+from agentmark.elicit.chat import ChatRequest
+from agentmark.elicit.prompts import transcript
+from agentmark.elicit.situation import Situation
+from agentmark.lab.agent_loop import BASELINE, F, R, chooser_for, play
+from agentmark.lab.data import work_folder
+from agentmark.lab.envs.base import Episode, Task, open_environment
+from agentmark.lab.experiment import Cell, Claim, Findings, Progress, Table
+from agentmark.lab.models import ModelSpec, models_here
+from agentmark.lab.parallel import map_chunks
+from agentmark.lab.samples import generator, random_key
+from agentmark.lab.sources import Effort, ElicitedLists, ModelAgent
+from agentmark.lab.stats import mean_interval, wilson_interval
+from agentmark.record import StepRecord
+from agentmark.verify import Verifier
+
+NAME = "language_model"
+TITLE = "A real language model among real tools (Tables 1, 4, 5, 6)"
+
+ENVIRONMENT = "toolbench"
+PAYLOAD_LEN = 8
+NO_INDUCTION = "no induction"
+POLICIES = (BASELINE, F, R, NO_INDUCTION)
+TASKS_A_GROUP, QUICK_TASKS = 5, 1
+STABILITY_RUNS = 3
+# The paper's, for the eye: DeepSeek-Chat and Gemini 2.0 Flash on ToolBench, judged by a language model.
+PAPER = "The paper (its own judge, not this check): DeepSeek-Chat 59.9 / 59.7 / 59.6 %, Gemini 2.0 Flash 75.6 / 75.8 %"
+PAPER_JSD = {"first step": 0.0701, "all steps": 0.1764}
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """One task with one model: every policy, and the first lists of repeated runs."""
+
+    model: ModelSpec
+    task: Task
+    seed: int
+    repeats: int
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One episode."""
+
+    policy: str
+    success: bool
+    steps: int
+    lost: int
+    bits: float
+    entropy: float
+    unique: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    rows: list[Row]
+    # Evidence pooled over the episodes of one identity needs the marked steps themselves.
+    records: dict[str, list[StepRecord]]
+    efforts: dict[str, Effort]
+    # Lists of the baseline's situations, for each run: what repeated asking gives for the same situation.
+    lists: list[list[dict[str, float] | None]]
+
+
+def run(*, quick: bool, seed: int, workers: int, progress: Progress) -> Findings:
+    models = models_here(ENVIRONMENT)[: 1 if quick else None]
+    tasks = _tasks(QUICK_TASKS if quick else TASKS_A_GROUP)[: 2 if quick else None]
+    tables: list[Table] = []
+    claims: list[Claim] = []
+    data: dict[str, object] = {}
+    stability: list[list[Cell]] = []
+    utility: list[list[Cell]] = []
+    for model in models:
+        name = model.label
+        chunks = [Chunk(model, task, seed, 1 if quick else STABILITY_RUNS) for task in tasks]
+        outcomes = map_chunks(run_chunk, chunks, workers=workers, progress=progress, label=name)
+        utility += _utility_rows(name, outcomes)
+        claims += _claims(name, outcomes, seed)
+        if not quick:
+            stability.append(_stability_row(name, outcomes))
+        data[name] = [[asdict(row) for row in outcome.rows] for outcome in outcomes]
+    tables.append(_utility_table(utility, len(tasks)))
+    if stability:
+        tables.append(_stability_table(stability))
+    return Findings(claims, tables, data)
+
+
+def _tasks(a_group: int) -> list[Task]:
+    groups: dict[str, list[Task]] = {}
+    for task in open_environment(ENVIRONMENT).tasks():
+        groups.setdefault(task.group, []).append(task)
+    return [task for members in groups.values() for task in members[:a_group]]
+
+
+def _lists(model: ModelSpec, run: int) -> ElicitedLists:
+    elicitor = model.open_elicitor(generator(run, NAME, "order"))
+    return ElicitedLists(elicitor, work_folder() / NAME / model.label.replace("/", "-"), run)
+
+
+def run_chunk(chunk: Chunk) -> Outcome:
+    """Keys and payloads are those of the model's one identity, so that its episodes can be pooled."""
+    environment = open_environment(ENVIRONMENT)
+    identity = generator(chunk.seed, NAME, "identity", chunk.model.label)
+    key, payload = random_key(identity), identity.getrandbits(PAYLOAD_LEN)
+    rows, records, efforts = [], {}, {}
+    for policy in POLICIES:
+        rng = generator(chunk.seed, NAME, chunk.model.label, chunk.task.id, policy)
+        episode = environment.start(chunk.task, seed=chunk.seed)
+        lists = _lists(chunk.model, 0)
+        if policy == NO_INDUCTION:
+            rows.append(_without_induction(episode, chunk.model, environment.max_steps, lists.effort))
+            efforts[policy] = lists.effort
+            continue
+        chooser = chooser_for(policy, key=key, payload=payload, payload_len=PAYLOAD_LEN, rng=rng)
+        played = play(episode, ModelAgent(lists, label=chunk.model.label), chooser, max_steps=environment.max_steps)
+        bits, unique = 0.0, False
+        if policy in (F, R):
+            clean = Verifier(key, payload_len=PAYLOAD_LEN, noise=0.0)
+            bits = sum([reading.evidence_bits for reading in clean.take_in(played.records).readings])
+            unique = clean.verify(played.records).candidate == payload
+            records[policy] = list(played.records)
+        entropy = sum([_entropy(record.distribution) for record in played.records])
+        rows.append(Row(policy, played.success, played.steps, played.lost, bits, entropy, unique))
+        efforts[policy] = lists.effort
+    return Outcome(rows, records, efforts, _repeated_lists(chunk))
+
+
+def _repeated_lists(chunk: Chunk) -> list[list[dict[str, float] | None]]:
+    """Run after run, a sampled episode of its own: situations branch apart, as in the paper's Table 5."""
+    environment = open_environment(ENVIRONMENT)
+    runs = []
+    for number in range(chunk.repeats):
+        rng = generator(chunk.seed, NAME, chunk.task.id, "stability", number)
+        chooser = chooser_for(BASELINE, key=random_key(rng), payload=0, payload_len=PAYLOAD_LEN, rng=rng)
+        agent = ModelAgent(_lists(chunk.model, number), label=chunk.model.label)
+        episode = environment.start(chunk.task, seed=chunk.seed)
+        played = play(episode, agent, chooser, max_steps=environment.max_steps)
+        runs.append([_shares(record.distribution) for record in played.records])
+    return runs
+
+
+def _shares(distribution: BehaviorDistribution | None) -> dict[str, float] | None:
+    if distribution is None:
+        return None
+    return {name: weight / TOTAL_WEIGHT for name, weight in distribution.as_weights().items()}
+
+
+def _without_induction(episode: Episode, spec: ModelSpec, max_steps: int, effort: Effort) -> Row:
+    """A plain ReAct loop: the model writes the name of what it does next. A reply that names nothing costs a step."""
+    model = spec.chat()
+    steps: list[tuple[str, str]] = []
+    lost = 0
+    while not episode.done and len(steps) + lost < max_steps:
+        agent_sees = [{"role": "user", "content": episode.goal}]
+        for behavior, seen in steps[-5:]:
+            agent_sees += [
+                {"role": "assistant", "content": f"I do: {behavior}"},
+                {"role": "tool", "content": seen[:600]},
+            ]
+        situation = Situation.of(list(episode.behaviors), agent_sees)
+        question = f"Conversation:\n{transcript(situation.messages)}\n\nOptions:\n" + "\n".join(situation.names)
+        system = "You are an agent. Reply with the name of the one option that you take next, and nothing else."
+        asked = [{"role": "system", "content": system}, {"role": "user", "content": question}]
+        effort.calls += 1
+        try:
+            reply = model.complete(ChatRequest(messages=asked, max_tokens=48, temperature=0.0))
+        except ElicitationError:
+            lost += 1
+            continue
+        effort.input_tokens += reply.input_tokens or 0
+        effort.output_tokens += reply.output_tokens or 0
+        named = [name for name in situation.names if reply.text.strip().strip("`\"'.") == name]
+        if not named:
+            lost += 1
+            effort.unusable += 1
+            continue
+        episode.step(named[0])
+        steps.append((named[0], episode.observation))
+    return Row(NO_INDUCTION, episode.success, len(steps) + lost, lost, 0.0, 0.0, False)
+
+
+def _entropy(distribution: BehaviorDistribution | None) -> float:
+    shares = (_shares(distribution) or {}).values()
+    return -sum([share * log2(share) for share in shares if share])
+
+
+# The report ----------------------------------------------------------------------------------------------------------
+
+
+def _of(outcomes: Sequence[Outcome], policy: str) -> list[Row]:
+    return [row for outcome in outcomes for row in outcome.rows if row.policy == policy]
+
+
+def _utility_rows(model: str, outcomes: Sequence[Outcome]) -> list[list[Cell]]:
+    rows: list[list[Cell]] = []
+    for policy in POLICIES:
+        mine = _of(outcomes, policy)
+        won = sum([row.success for row in mine])
+        steps = sum([row.steps for row in mine]) or 1
+        effort = [outcome.efforts[policy] for outcome in outcomes]
+        interval = wilson_interval(won, len(mine))
+        timed = sum([one.calls - one.cached for one in effort])
+        rows.append(
+            [
+                model,
+                policy,
+                len(mine),
+                f"{100 * won / len(mine):.1f} ({100 * interval.low:.1f} to {100 * interval.high:.1f})",
+                _difference(outcomes, policy) if policy != BASELINE else "",
+                f"{steps / len(mine):.1f}",
+                sum([row.lost for row in mine]),
+                f"{sum([row.entropy for row in mine]) / steps:.2f}" if policy != NO_INDUCTION else "",
+                f"{sum([row.bits for row in mine]) / steps:.2f}" if policy in (F, R) else "",
+                f"{sum([row.unique for row in mine])} of {len(mine)}" if policy in (F, R) else "",
+                f"{sum([one.input_tokens + one.output_tokens for one in effort]) / steps:.0f}",
+                f"{sum([one.seconds for one in effort]) / timed:.2f}" if timed and policy != NO_INDUCTION else "",
+            ]
+        )
+    return rows
+
+
+def _difference(outcomes: Sequence[Outcome], policy: str) -> str:
+    paired = [
+        100.0 * (float(mine.success) - float(base.success))
+        for mine, base in zip(_of(outcomes, policy), _of(outcomes, BASELINE), strict=True)
+    ]
+    if len(set(paired)) == 1:
+        return f"{paired[0]:+.1f}"
+    interval = mean_interval(paired)
+    return f"{fmean(paired):+.1f} ({interval.low:+.1f} to {interval.high:+.1f})"
+
+
+def _claims(model: str, outcomes: Sequence[Outcome], seed: int) -> list[Claim]:
+    """The identity is read from the steps of all episodes; and what the model said was usable, or counted."""
+    identity = generator(seed, NAME, "identity", model)
+    key, payload = random_key(identity), identity.getrandbits(PAYLOAD_LEN)
+    claims = []
+    for policy in (F, R):
+        pooled = [record for outcome in outcomes for record in outcome.records.get(policy, [])]
+        verdict = Verifier(key, payload_len=PAYLOAD_LEN).verify(pooled)
+        claims.append(
+            Claim(
+                f"{model}, {policy}: the identity is read from {len(pooled)} decisions of a real model: "
+                f"{verdict.evidence_bits:.1f} bits of evidence, bound {verdict.bound_text}.",
+                verdict.accepted and verdict.payload == payload,
+                aim=True,
+            )
+        )
+        wrong = verdict.accepted and verdict.payload != payload
+        claims.append(Claim(f"{model}, {policy}: nobody else is named.", not wrong))
+    return claims
+
+
+def _utility_table(rows: list[list[Cell]], tasks: int) -> Table:
+    columns = [
+        "model", "policy", "episodes", "success of the proxy, %", "against the baseline, points", "steps", "lost steps",
+        "entropy/step", "bits/step", "identity from one episode", "tokens/step", "seconds/call",
+    ]  # fmt: skip
+    note = (
+        f"ToolBench, {tasks} real queries with their real candidate tools, recorded or simulated replies; success is "
+        "the offline proxy (every gold API called, then Finish, within ten decisions), not a pass rate. Lists are read "
+        "off the model's logits for option labels in shuffled order. Lost steps: the model said nothing that could be "
+        "used; never replaced. No induction: the model writes the name itself, greedily (Table 4). Wilson and paired "
+        f"95 % intervals. {PAPER} (baseline / AgentMark-F / no induction)."
+    )
+    return Table("With the mark and without it", columns, rows, note)
+
+
+def _stability_row(model: str, outcomes: Sequence[Outcome]) -> list[Cell]:
+    first, later = [], []
+    for outcome in outcomes:
+        for one, two in combinations(outcome.lists, 2):
+            pairs = [(a, b) for a, b in zip(one, two, strict=False) if a is not None and b is not None]
+            values = [_jsd(a, b) for a, b in pairs]
+            first += values[:1]
+            later += values
+    return [model, *[f"{fmean(values):.4f} ({len(values)} pairs)" if values else "" for values in (first, later)]]
+
+
+def _jsd(one: dict[str, float], two: dict[str, float]) -> float:
+    """Jensen-Shannon divergence in bits."""
+    middle = {name: (one.get(name, 0) + two.get(name, 0)) / 2 for name in {*one, *two}}
+
+    def to_middle(shares: dict[str, float]) -> float:
+        return sum([share * log2(share / middle[name]) for name, share in shares.items() if share])
+
+    return (to_middle(one) + to_middle(two)) / 2
+
+
+def _stability_table(rows: list[list[Cell]]) -> Table:
+    paper: list[Cell] = ["DeepSeek-Chat (the paper)", *[f"{value}" for value in PAPER_JSD.values()]]
+    note = (
+        f"Jensen-Shannon divergence in bits between the lists of {STABILITY_RUNS} runs of the same tasks, step by "
+        "step. At the first step the situation is the same and only the order of the options differs; later the runs "
+        "have branched apart."
+    )
+    return Table(
+        "Stability of the lists across runs (Table 5)", ["model", "first step", "all steps"], [*rows, paper], note
+    )
