@@ -28,6 +28,7 @@ EXPERIMENTS = {
     "toolbench": "agentmark.lab.toolbench",
     "bfcl": "agentmark.lab.bfcl",
     "agentdojo": "agentmark.lab.agentdojo",
+    "oasis": "agentmark.lab.oasis",
 }
 
 
