@@ -9,7 +9,7 @@ INSTALL := PIP_CONSTRAINT=constraints.txt PIP_DISABLE_PIP_VERSION_CHECK=1 $(BIN)
 ADAPTERS := $(basename $(notdir $(wildcard tests/adapters/*.txt)))
 ADAPTER_TESTS := $(addprefix test-adapter-,$(ADAPTERS))
 
-.PHONY: help demo test test-adapters $(ADAPTER_TESTS) lab test-lab test-local lint types check bench results vectors clean
+.PHONY: help demo test test-adapters $(ADAPTER_TESTS) lab test-lab test-local lab-oasis test-oasis lint types check bench results vectors clean
 
 help:  ## List the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -72,6 +72,19 @@ test-lab: .venvs/lab/.ready  ## Test the environments of the lab
 
 test-local: .venvs/local/.ready  ## Test elicitation with a real small model, on this machine
 	.venvs/local/bin/python -m pytest tests/test_local_model.py
+
+OASIS_INSTALL := PIP_DISABLE_PIP_VERSION_CHECK=1 .venvs/oasis/bin/python -m pip install --quiet --no-deps
+
+.venvs/oasis/.ready: tools/oasis-requirements.txt pyproject.toml
+	$(PYTHON) -m venv .venvs/oasis
+	$(OASIS_INSTALL) --requirement tools/oasis-requirements.txt
+	$(OASIS_INSTALL) --editable .
+	@touch $@
+
+lab-oasis: .venvs/oasis/.ready  ## OASIS and a small model, for .venvs/oasis/bin/agentmark lab run oasis (1.7 GB)
+
+test-oasis: .venvs/oasis/.ready  ## Test what needs OASIS, torch or the small model
+	.venvs/oasis/bin/python -m pytest tests/test_env_oasis.py tests/test_synthid.py
 
 lint: $(VENV)/.dev  ## Style
 	$(BIN)/ruff check .

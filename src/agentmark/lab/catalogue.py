@@ -29,6 +29,7 @@ EXPERIMENTS = {
     "bfcl": "agentmark.lab.bfcl",
     "agentdojo": "agentmark.lab.agentdojo",
     "oasis": "agentmark.lab.oasis",
+    "synthid": "agentmark.lab.synthid",
 }
 
 

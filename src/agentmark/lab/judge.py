@@ -5,7 +5,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from agentmark.core.errors import UpstreamError
+from agentmark.core.errors import SettingError
 from agentmark.elicit.chat import Chat, ChatRequest
 from agentmark.elicit.endpoint import Endpoint, HttpChat
 
@@ -62,5 +62,5 @@ def judge_from_environment(environment: Mapping[str, str] | None = None) -> Judg
         return None
     model = stated.get(MODEL_VARIABLE)
     if not model:
-        raise UpstreamError("judge", f"{URL_VARIABLE} is set, {MODEL_VARIABLE} is not")
+        raise SettingError(MODEL_VARIABLE, f"is not set, and {URL_VARIABLE} is")
     return Judge(HttpChat(Endpoint(url, model, api_key=stated.get(KEY_VARIABLE))))

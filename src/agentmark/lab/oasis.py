@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from math import log2
 from pathlib import Path
 from random import Random
@@ -10,6 +11,7 @@ from statistics import fmean
 from tempfile import TemporaryDirectory
 
 from agentmark.core.distribution import TOTAL_WEIGHT
+from agentmark.core.evidence import Evidence
 from agentmark.keys import SharedKey
 from agentmark.lab.agent_loop import BASELINE, MARKED, F, R, chooser_for
 from agentmark.lab.envs.oasis import PLATFORMS, Act, Member, Trajectory, load_package, simulate
@@ -41,13 +43,16 @@ def run(*, quick: bool, seed: int, workers: int, progress: Progress) -> Findings
     settings = [Setting(platform, policy, seed) for platform in PLATFORMS for policy in (F, R)]
     chunks = [Chunk(setting, number) for setting in settings for number in range(runs)]
     played = map_chunks(run_chunk, chunks, workers=workers, progress=progress, label="simulations")
-    judge = judge_from_environment()
-    results = []
-    for setting in settings:
-        members = [one for chunk, part in zip(chunks, played, strict=True) if chunk.setting == setting for one in part]
-        progress(f"{setting.platform}, {setting.policy}: {len(members)} trajectories are judged")
-        results.append(analyse(setting, members, QUICK_PERMUTATIONS if quick else PERMUTATIONS, judge))
-    return _findings(results, quick=quick, judged=judge is not None)
+    rounds = QUICK_PERMUTATIONS if quick else PERMUTATIONS
+    logs = [
+        Logs(
+            setting,
+            [one for chunk, part in zip(chunks, played, strict=True) if chunk.setting == setting for one in part],
+        )
+        for setting in settings
+    ]
+    analyses = map_chunks(partial(analyse, rounds=rounds), logs, workers=workers, progress=progress, label="analyses")
+    return _findings(analyses, quick=quick, judged=judge_from_environment() is not None)
 
 
 # Simulations ---------------------------------------------------------------------------------------------------------
@@ -126,7 +131,7 @@ def run_chunk(chunk: Chunk) -> list[Played]:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """A log of one agent, as the verifier sees it. `accepted` maps a threshold to the identity that is named."""
+    """A log of one agent, as the verifier sees it. `named` maps a threshold to the identity that is named."""
 
     bits: float
     likeliest: float
@@ -137,22 +142,30 @@ class Reading:
 
 
 def read_log(records: Sequence[StepRecord], key: SharedKey, registry: Registry, identity: str) -> Reading:
-    clean = Verifier(key, payload_len=PAYLOAD_LEN, noise=0.0, any_key_id=True)
-    default = Verifier(key, payload_len=PAYLOAD_LEN, any_key_id=True)
-    claims = {one.name: default.verify(records, claim=one.payload).evidence_bits for one in registry}
-    best = max(claims.values())
-    firsts = [name for name, bits in claims.items() if bits == best]
-    named = {}
-    for threshold in THRESHOLDS:
-        verdict = Verifier(key, registry=registry, threshold=threshold, any_key_id=True).verify(records)
+    # The laxest threshold decides what is looked for; what it names is then held to the stricter ones as well.
+    verifier = Verifier(key, registry=registry, threshold=max(THRESHOLDS), any_key_id=True)
+    verdict = verifier.verify(records)
+    name = None
+    if verdict.candidate is not None:
+        holder = registry.holder(verdict.candidate)
         # An accepted payload outside the registry is also a name given to the log.
-        named[threshold] = (verdict.identity or hex(verdict.payload or 0)) if verdict.accepted else None
+        name = hex(verdict.candidate) if holder is None else holder.name
+    readings = verifier.take_in(records).readings
+    claims = {}
+    for one in registry:
+        evidence = Evidence()
+        for reading in readings:
+            evidence.update(reading.e_value(one.payload))
+        claims[one.name] = evidence.bits
+    firsts = [one for one, bits in claims.items() if bits == max(claims.values())]
+    payload = registry.named(identity).payload
+    explaining = [m for m in range(1 << PAYLOAD_LEN) if all(reading.e_value(m) > 0 for reading in readings)]
     return Reading(
-        bits=sum([reading.evidence_bits for reading in clean.take_in(records).readings]),
+        bits=sum([reading.evidence_bits for reading in readings]),
         likeliest=(identity in firsts) / len(firsts),
-        unique=clean.verify(records).candidate == registry.named(identity).payload,
+        unique=explaining == [payload],
         claims=claims,
-        named=named,
+        named={threshold: name if verdict.false_positive_rate <= threshold else None for threshold in THRESHOLDS},
     )
 
 
@@ -244,7 +257,16 @@ class Analysis:
         return f"{self.setting.platform}, {self.setting.policy}"
 
 
-def analyse(setting: Setting, played: Sequence[Played], rounds: int, judge: Judge | None) -> Analysis:
+@dataclass(frozen=True, slots=True)
+class Logs:
+    """All trajectories of a setting."""
+
+    setting: Setting
+    played: list[Played]
+
+
+def analyse(logs: Logs, *, rounds: int) -> Analysis:
+    setting, played = logs.setting, logs.played
     key, registry = setting.key, setting.registry()
     stranger = random_key(generator(setting.seed, NAME, setting.platform, setting.policy, "stranger"))
     marked = [one for one in played if one.marked]
@@ -283,7 +305,7 @@ def analyse(setting: Setting, played: Sequence[Played], rounds: int, judge: Judg
         ),
         shares={name: (acts[0][name], acts[1][name]) for name in PLATFORMS[setting.platform].actions},
         repeated_contexts=_repeated_contexts(marked),
-        quality=_quality(judge, marked, control, setting.platform),
+        quality=_quality(judge_from_environment(), marked, control, setting.platform),
     )
 
 
@@ -354,6 +376,17 @@ def _findings(results: Sequence[Analysis], *, quick: bool, judged: bool) -> Find
                 distance.p_variation > LEVEL / len(results),
             )
         )
+    p_values = [
+        p for one in results for p in (one.distance.p_variation, one.distance.p_divergence, one.distance.p_refused)
+    ]
+    corrected = min(1.0, len(p_values) * min(p_values))
+    claims.append(
+        Claim(
+            f"Of {len(p_values)} permutation tests (actions by two distances, and refusals) the smallest p is "
+            f"{min(p_values):.3f}, which is {corrected:.2f} when corrected for their number.",
+            corrected > LEVEL,
+        )
+    )
     claims += _false_name_claims(results)
     tables = [
         _detection_table(results),
