@@ -26,7 +26,9 @@ PAYLOAD_LEN = 8
 LAYERS = 30
 WRONG_KEYS = 99
 TEXT_LEVEL = 1 / (WRONG_KEYS + 1)
-STEPS, QUICK_STEPS = 6, 2
+# Many agents and few steps: all texts of a step are written together, which costs little more than one.
+AGENTS_A_PERSONA = 2
+STEPS, QUICK_STEPS = 3, 1
 TOKENS, QUICK_TOKENS = 150, 60
 PAPER_DETECTION = "96.64 ± 0.06 %"
 
@@ -78,7 +80,7 @@ def _key(seed: int) -> tuple[SharedKey, int, SharedKey]:
 def _run(
     configuration: Configuration, keys: tuple[int, ...], seed: int, *, steps: int, tokens: int
 ) -> list[Trajectory]:
-    """Five agents of one operator on the Twitter-like platform of OASIS."""
+    """Agents of one operator on the Twitter-like platform of OASIS."""
     key, payload, _ = _key(seed)
     members = [
         Member(
@@ -89,9 +91,10 @@ def _run(
                 payload=payload,
                 payload_len=PAYLOAD_LEN,
                 # Matched: the same sessions in every configuration.
-                rng=generator(seed, NAME, persona.name),
+                rng=generator(seed, NAME, persona.name, number),
             ),
         )
+        for number in range(AGENTS_A_PERSONA)
         for persona in load_scenario(TWITTER.name).personas
     ]
     mark = None if configuration.leaves is None else SynthId(keys, configuration.leaves)
@@ -272,7 +275,7 @@ def _table(results: Sequence[Judged]) -> Table:
         "SynthID-Text detected at 0.01",
     ]
     note = (
-        f"P_t: {LABEL}. Texts: {MODEL}, through transformers, temperature 1, the {TOP_K} likeliest tokens. Five agents "
+        f"P_t: {LABEL}. Texts: {MODEL}, through transformers, temperature 1, the {TOP_K} likeliest tokens. Ten agents "
         f"of one operator on OASIS' Twitter-like platform; each post and quote is written by the model. SynthID-Text: "
         f"n-grams of {NGRAM_LEN}, {LAYERS} keys, 4 leaves as in the paper (2 are what transformers has). The detector "
         f"is not trained: the mean of the g-values of the posted text, tokenised anew, repeated contexts left out; "

@@ -14,6 +14,7 @@ from contextlib import chdir, contextmanager, redirect_stdout
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Protocol
@@ -144,13 +145,15 @@ def simulate(
 @cache
 def load_package() -> ModuleType:
     """Import the package, which writes log files into the working directory wherever it is imported."""
+    if find_spec("oasis") is None:
+        raise MissingError("the package camel-oasis", REMEDY)
     folder = work_folder() / "oasis"
     folder.mkdir(parents=True, exist_ok=True)
     try:
         with chdir(folder):
             package = import_module("oasis")
     except ModuleNotFoundError as error:
-        raise MissingError(f"the package camel-oasis ({error.name})", REMEDY) from None
+        raise MissingError(f"a package that camel-oasis needs ({error.name})", REMEDY) from None
     for name in ("social.agent", "social.twitter", "oasis.env", "camel"):
         logging.getLogger(name).setLevel(logging.ERROR)
     return package
