@@ -224,6 +224,7 @@ def test_a_reply_that_cannot_be_read_and_a_model_that_fails_have_done_nothing(tm
     with pytest.raises(AgentGenerationError, match="gone"):
         runs(AgentMarkModel(Babbling(), decider(log, ScriptedElicitor(SPREAD))), 1)
     assert [record.enforced for record in records(log)] == [None, False, None, False]
+    assert not [record for record in records(log) if "did" in record.meta]
 
 
 def test_the_agents_own_model_can_be_asked_on_the_side(tmp_path: Path) -> None:
