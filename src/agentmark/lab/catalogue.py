@@ -25,6 +25,7 @@ EXPERIMENTS = {
     "language_model": "agentmark.lab.language_model",
     "weaker_views": "agentmark.lab.weaker_views",
     "attacks": "agentmark.lab.attacks",
+    "alfworld": "agentmark.lab.alfworld",
     "toolbench": "agentmark.lab.toolbench",
     "bfcl": "agentmark.lab.bfcl",
     "agentdojo": "agentmark.lab.agentdojo",

@@ -59,7 +59,6 @@ ENVIRONMENTS = {
     "toolbench": "agentmark.lab.envs.toolbench:ToolBench",
     "bfcl": "agentmark.lab.envs.bfcl:MultiTurn",
     "agentdojo": "agentmark.lab.envs.agentdojo:AgentDojo",
-    "scienceworld": "agentmark.lab.envs.scienceworld:ScienceWorld",
 }
 
 
