@@ -1,8 +1,6 @@
 """ALFWorld behind the lab's protocol: the games are the package's own, and the expert wins them."""
 
-import importlib.util
 import json
-import os
 import subprocess
 import sys
 from collections import Counter
@@ -11,37 +9,17 @@ from random import Random
 from typing import Any
 
 import pytest
+from env_checks import check_protocol, check_repeats, expert, finish, opened, won_by_the_expert
 
-from agentmark.lab.agent_loop import F, chooser_for, play
-from agentmark.lab.data import MissingError, find_data
+from agentmark.lab.data import MissingError
+from agentmark.lab.envs.alfworld import SeenHouses
 from agentmark.lab.envs.alfworld_expert import CLEAN, LOOK, PLACE, TWO, Goal, Searcher
-from agentmark.lab.envs.base import Environment, Task, open_environment
-from agentmark.lab.samples import random_key
-from agentmark.lab.sources import SoftenedExpert
-
-
-def _absent() -> str:
-    for package in ("alfworld", "textworld", "fast_downward"):
-        if importlib.util.find_spec(package) is None:
-            return f"{package} is not installed: run `make lab`, then `make test-lab`"
-    try:
-        find_data("alfworld/valid_seen.tar.xz", remedy="see docs")
-        find_data("alfworld/valid_unseen.tar.xz", remedy="see docs")
-    except MissingError as error:
-        return str(error)
-    return ""
-
-
-ABSENT = _absent()
-needs_games = pytest.mark.skipif(bool(ABSENT), reason=ABSENT)
-# Python's own parser of TextWorld's grammars uses modules that newer Pythons deprecate.
-foreign = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::SyntaxWarning")
+from agentmark.lab.envs.base import Environment, Task
 
 
 @pytest.fixture(scope="module", params=["alfworld-id", "alfworld-ood"])
-def houses(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Environment:
-    os.environ.setdefault("AGENTMARK_WORK", str(tmp_path_factory.getbasetemp() / "alfworld-work"))
-    return open_environment(request.param)
+def houses(request: pytest.FixtureRequest) -> Environment:
+    return opened(request.param)
 
 
 def sample(environment: Environment, seed: int) -> list[Task]:
@@ -58,8 +36,6 @@ def game(environment: Environment, task: Task) -> dict[str, Any]:
     return content
 
 
-@foreign
-@needs_games
 def test_the_paper_s_splits(houses: Environment) -> None:
     tasks = houses.tasks()
     counts = Counter(task.group for task in tasks)
@@ -71,8 +47,6 @@ def test_the_paper_s_splits(houses: Environment) -> None:
     assert houses.max_steps == 50
 
 
-@foreign
-@needs_games
 def test_recorded_walkthroughs_win(houses: Environment) -> None:
     for task in sample(houses, seed=1):
         episode = houses.start(task, seed=1)
@@ -83,8 +57,6 @@ def test_recorded_walkthroughs_win(houses: Environment) -> None:
         assert episode.success
 
 
-@foreign
-@needs_games
 def test_the_game_is_textworld_s(houses: Environment) -> None:
     """Same commands, same words and same end as TextWorld's own environment, along a walk half at random."""
     import textworld
@@ -109,46 +81,28 @@ def test_the_game_is_textworld_s(houses: Environment) -> None:
             state, _, _ = reference.step(command)
 
 
-@foreign
-@needs_games
-def test_the_expert_wins_and_finds_its_way_back(houses: Environment) -> None:
-    for task in sample(houses, seed=3):
-        for slips in (0, 8):
-            rng = Random(slips)
-            episode = houses.start(task, seed=3)
-            for _ in range(slips):
-                if not episode.done:
-                    episode.step(rng.choice(episode.behaviors))
-            steps = 0
-            while not episode.done and steps < 50:
-                assert len(set(episode.behaviors)) == len(episode.behaviors) > 1
-                advised = episode.expert()
-                assert advised in episode.behaviors
-                episode.step(advised)
-                steps += 1
-            assert episode.success, task.id
+def test_the_expert_wins(houses: Environment) -> None:
+    assert all(won_by_the_expert(houses, sample(houses, seed=3)))
 
 
-@foreign
-@needs_games
-def test_an_episode_repeats_for_a_seed(houses: Environment) -> None:
-    task = houses.tasks()[5]
-
-    def choices(seed: int) -> list[str]:
-        rng = Random(seed)
-        chooser = chooser_for(F, key=random_key(rng), payload=9, payload_len=8, rng=rng)
-        played = play(houses.start(task, seed=seed), SoftenedExpert(0.3), chooser, max_steps=50)
-        return [record.behavior for record in played.records]
-
-    assert choices(1) == choices(1)
-    assert choices(1) != choices(2)
+def test_the_expert_finds_its_way_back(houses: Environment) -> None:
+    for task in sample(houses, seed=4):
+        episode = houses.start(task, seed=4)
+        rng = Random(8)
+        for _ in range(8):
+            if not episode.done:
+                episode.step(rng.choice(episode.behaviors))
+        finish(episode, expert, max_steps=50)
+        assert episode.success, task.id
 
 
-@foreign
-@needs_games
+def test_it_keeps_the_protocol_and_repeats(houses: Environment) -> None:
+    check_protocol(houses, sample(houses, seed=5)[:2])
+    check_repeats(houses, sample(houses, seed=6)[:2])
+
+
 def test_missing_data_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    from agentmark.lab.envs.alfworld import SeenHouses
-
+    pytest.importorskip("fast_downward", reason="run `make lab`, then `make test-lab`")
     monkeypatch.setenv("AGENTMARK_DATA", str(tmp_path))
     with pytest.raises(MissingError, match=r"alfworld/valid_seen.tar.xz .* is missing: .*set AGENTMARK_DATA"):
         SeenHouses()

@@ -2,14 +2,15 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from statistics import NormalDist, fmean
+from statistics import fmean
 from typing import Any
 
 from agentmark.lab.agent_loop import BASELINE, POLICIES, RED_GREEN, F, R
 from agentmark.lab.campaign import Campaign, Outcome, run_campaign
+from agentmark.lab.envs.alfworld import MAX_STEPS
 from agentmark.lab.experiment import Cell, Claim, Findings, Progress, Table
-from agentmark.lab.stats import normal_quantile
-from agentmark.lab.utility import MARGIN, Comparison, compare, utility_claims, utility_table
+from agentmark.lab.tool_use import bits_a_step
+from agentmark.lab.utility import compare, power_table, utility_claims, utility_table
 
 NAME = "alfworld"
 TITLE = "ALFWorld: what a mark costs the agent (Table 1; a softened expert, not a language model)"
@@ -92,26 +93,15 @@ def run(*, quick: bool, seed: int, workers: int, progress: Progress) -> Findings
 def _findings(played: dict[str, list[Outcome]]) -> Findings:
     both = [outcome for outcomes in played.values() for outcome in outcomes]
     claims: list[Claim] = []
-    powers: dict[str, float] = {}
     for epsilon in EPSILONS:
         at = [outcome for outcome in both if outcome.epsilon == epsilon]
         claims += utility_claims(at, f"Epsilon {epsilon}, ID and OOD together")
-        powers[str(epsilon)] = power(compare(at, F))
         claims.append(_red_green_claim(at, epsilon))
     tables = [_beside_the_paper(played)]
     for split, label in SPLITS.items():
-        tables.append(utility_table(played[split], f"ALFWorld {label}, by policy", _note(played[split], powers)))
-    tables.append(_by_group(played))
-    return Findings(claims, tables, {"power": powers, "comparisons": _comparisons(played)})
-
-
-def power(found: Comparison, *, margin: float = MARGIN) -> float:
-    """How likely the two one-sided tests show equivalence if there is no difference at all, at the spread found."""
-    reach = normal_quantile(0.90)
-    standard_error = (found.tost_interval.high - found.tost_interval.low) / 2 / reach
-    if standard_error == 0:
-        return 1.0
-    return max(0.0, 2 * NormalDist().cdf(margin / standard_error - reach) - 1)
+        tables.append(utility_table(played[split], f"ALFWorld {label}, by policy", _note(played[split])))
+    tables += [power_table(both), _by_group(played)]
+    return Findings(claims, tables, {"comparisons": _comparisons(played)})
 
 
 def _red_green_claim(at: Sequence[Outcome], epsilon: float) -> Claim:
@@ -157,7 +147,7 @@ def _beside_the_paper(played: dict[str, list[Outcome]]) -> Table:
                     *[f"{100 * fmean([o.success for o in at[policy]]):.1f}" for policy in POLICIES],
                     *[_steps(at[policy]) for policy in POLICIES],
                     f"{100 * sum([o.green_hits for o in red_green]) / sum([o.steps for o in red_green]):.1f}",
-                    *[_bits_per_step(at[policy]) for policy in (F, R)],
+                    *[bits_a_step(at[policy]) for policy in (F, R)],
                     *[f"{sum([o.bits for o in at[policy]]) / len(at[policy]):.1f}" for policy in (F, R)],
                 ]
             )
@@ -204,7 +194,7 @@ def _by_group(played: dict[str, list[Outcome]]) -> Table:
                         " / ".join([str(value) for value in printed.success]),
                         " / ".join([_steps(at[policy]) for policy in POLICIES]),
                         " / ".join([str(value) for value in printed.steps]),
-                        " / ".join([_bits_per_step(at[policy]) for policy in (F, R)]),
+                        " / ".join([bits_a_step(at[policy]) for policy in (F, R)]),
                         str(printed.bits_per_step),
                     ]
                 )
@@ -223,15 +213,11 @@ def _by_group(played: dict[str, list[Outcome]]) -> Table:
     return Table("ALFWorld by kind of task", columns, rows, f"Here: a {SOURCE}. The paper: DeepSeek-Chat.")
 
 
-def _note(outcomes: Sequence[Outcome], powers: dict[str, float]) -> str:
-    trials = len({outcome.seed for outcome in outcomes})
-    with_all = len({outcome.seed for outcome in outcomes if outcome.policy == RED_GREEN})
-    tasks = len({outcome.task for outcome in outcomes})
-    chances = ", ".join([f"{share:.2f} at epsilon {epsilon}" for epsilon, share in powers.items()])
+def _note(outcomes: Sequence[Outcome]) -> str:
+    tasks, trials = [len({getattr(outcome, name) for outcome in outcomes}) for name in ("task", "seed")]
     return (
-        f"A {SOURCE}. {tasks} games, at most 50 steps, {trials} trials of each ({with_all} of red-green). In brackets: "
-        f"95 % intervals, each game one cluster. Equivalence is claimed over both splits together, where two equal "
-        f"policies would be shown to be equivalent with probability {chances}."
+        f"A {SOURCE}. {tasks} games, at most {MAX_STEPS} steps, {trials} trials of each. In brackets: 95 % intervals, "
+        "each game one cluster. Equivalence is claimed over both splits together."
     )
 
 
@@ -254,7 +240,7 @@ def _comparisons(played: dict[str, list[Outcome]]) -> list[dict[str, Any]]:
                         "interval": [found.interval.low, found.interval.high],
                         "tost_interval": [found.tost_interval.low, found.tost_interval.high],
                         "equivalent": found.equivalent(),
-                        "power": power(found),
+                        "power": found.power(),
                     }
                 )
     return rows
@@ -263,7 +249,3 @@ def _comparisons(played: dict[str, list[Outcome]]) -> list[dict[str, Any]]:
 def _steps(outcomes: Sequence[Outcome]) -> str:
     won = [outcome.steps for outcome in outcomes if outcome.success]
     return f"{fmean(won):.1f}" if won else ""
-
-
-def _bits_per_step(outcomes: Sequence[Outcome]) -> str:
-    return f"{sum([o.bits for o in outcomes]) / sum([o.steps for o in outcomes]):.2f}"
