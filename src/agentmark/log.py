@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Self
 from agentmark.checkpoint import CHECKPOINT_MEMBER, Checkpoint
 from agentmark.core.errors import RecordError, SettingError
 from agentmark.record import StepRecord
+from agentmark.sinks.sync import Fsync, Syncer
 
 if TYPE_CHECKING:
     from agentmark.chain import ChainWriter
@@ -26,13 +27,19 @@ class LogWriter:
     """Appends records. Each goes out in one write, so that several processes may share a file on a local disk."""
 
     def __init__(
-        self, path: str | os.PathLike[str], *, fsync: bool = False, chain: "ChainWriter | None" = None
+        self,
+        path: str | os.PathLike[str],
+        *,
+        fsync: bool | Fsync | Syncer = False,
+        chain: "ChainWriter | None" = None,
     ) -> None:
-        """With a `chain` each record names the one before it; what the log holds already is then read here, once."""
+        """`fsync`: never (False), always (True), or at intervals. With a `chain` each record names the one before it;
+        what the log holds already is then read here, once.
+        """
         if chain is not None and not chain.is_new:
             raise SettingError("chain", "serves a log already; make one for each")
         self.path = Path(path)
-        self._fsync = fsync
+        self._syncer = new_syncer(fsync)
         self._descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
         # A crash may have left half a line. The next record then begins by closing it.
         self._torn = self._ends_torn()
@@ -104,22 +111,20 @@ class LogWriter:
             line = b"\n" + line
         # Until the whole line is out, what follows must not grow onto it: a full disk may pass.
         self._torn = True
-        while line:
-            line = line[os.write(self._descriptor, line) :]
+        write_whole(self._descriptor, line)
         self._torn = False
-        if self._fsync:
-            os.fsync(self._descriptor)
+        self._syncer.wrote(self._descriptor)
 
     def close(self) -> None:
         """Close the log; a chained one with a last checkpoint."""
         try:
             self.checkpoint()
+            self._syncer.finish(self._descriptor)
         finally:
             os.close(self._descriptor)
 
     def _ends_torn(self) -> bool:
-        size = os.fstat(self._descriptor).st_size
-        return size > 0 and os.pread(self._descriptor, 1, size - 1) != b"\n"
+        return ends_torn(self._descriptor)
 
     def __enter__(self) -> Self:
         return self
@@ -128,6 +133,25 @@ class LogWriter:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+def new_syncer(fsync: bool | Fsync | Syncer) -> Syncer:
+    """The policy that a writer was asked for; True and False stand for always and never."""
+    if isinstance(fsync, Syncer):
+        return fsync
+    return Syncer(fsync if isinstance(fsync, str) else "always" if fsync else "never")
+
+
+def write_whole(descriptor: int, line: bytes) -> None:
+    """Write all of it: one call, unless the disk takes less at a time."""
+    while line:
+        line = line[os.write(descriptor, line) :]
+
+
+def ends_torn(descriptor: int) -> bool:
+    """Whether a crash has left half a line at the end of the file."""
+    size = os.fstat(descriptor).st_size
+    return size > 0 and os.pread(descriptor, 1, size - 1) != b"\n"
 
 
 @dataclass(slots=True)
@@ -154,27 +178,30 @@ class LogReader:
         with Path(self.path).open("rb") as file:
             # Opened once and looked into, so that a pipe can be read as well.
             packed = file.peek(len(_GZIP_MAGIC)).startswith(_GZIP_MAGIC)
-            lines: Iterable[bytes] = gzip.GzipFile(fileobj=file) if packed else file
-            for number, line in self._numbered_lines(lines):
-                stripped = line.strip()
-                if not stripped:
-                    continue
-                try:
-                    content = _parse(stripped, where=f"{Path(self.path).name}:{number}", number=number)
-                    if isinstance(content, Checkpoint):
-                        self.checkpoints.append(content)
-                    else:
-                        self.line = number
-                        yield content
-                except RecordError as error:
-                    if _is_torn(stripped, ended=line.endswith(b"\n")):
-                        self.torn_lines.append(number)
-                    elif _is_checkpoint(stripped):
-                        self.bad_checkpoints.append(error)
-                    elif self.skip_bad:
-                        self.bad_lines.append(error)
-                    else:
-                        raise
+            yield from self.read(gzip.GzipFile(fileobj=file) if packed else file)
+
+    def read(self, lines: Iterable[bytes]) -> Iterator[StepRecord]:
+        """The records of lines that were unpacked already. EOFError among them is a packed log that was cut."""
+        for number, line in self._numbered_lines(lines):
+            stripped = line.strip()
+            if not stripped:
+                continue
+            try:
+                content = _parse(stripped, where=f"{Path(self.path).name}:{number}", number=number)
+                if isinstance(content, Checkpoint):
+                    self.checkpoints.append(content)
+                else:
+                    self.line = number
+                    yield content
+            except RecordError as error:
+                if is_torn(stripped, ended=line.endswith(b"\n")):
+                    self.torn_lines.append(number)
+                elif _is_checkpoint(stripped):
+                    self.bad_checkpoints.append(error)
+                elif self.skip_bad:
+                    self.bad_lines.append(error)
+                else:
+                    raise
 
     def _numbered_lines(self, lines: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
         number = 0
@@ -204,15 +231,15 @@ def _is_checkpoint(line: bytes) -> bool:
     return isinstance(content, dict) and CHECKPOINT_MEMBER in content and "agentmark" not in content
 
 
-_BEGINNING = b'{"agentmark'
+LINE_BEGINNING = b'{"agentmark'
 
 
-def _is_torn(line: bytes, *, ended: bool) -> bool:
+def is_torn(line: bytes, *, ended: bool) -> bool:
     """True for the beginning of a record: the text ends before its JSON object does.
 
     A last line without its line feed may be cut anywhere; one that was closed later must begin as our records do.
     """
-    ours = line.startswith(_BEGINNING) or _BEGINNING.startswith(line)
+    ours = line.startswith(LINE_BEGINNING) or LINE_BEGINNING.startswith(line)
     if not (ours or (not ended and line.startswith(b"{"))):
         return False
     # A cut may fall inside a character; the bytes before it still show where the JSON ends.
