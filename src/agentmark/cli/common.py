@@ -14,6 +14,11 @@ EXIT_BAD_INPUT = 2
 EXIT_FAULT = 70
 EXIT_BROKEN_PIPE = 141
 
+LOG_HELP = (
+    "AgentMark JSON lines, an SQLite log, OTLP/JSON, or an export of Langfuse, Phoenix, LangSmith or Inspect; "
+    "recognised by content, also if packed with gzip or zstd (docs/logs.md)"
+)
+
 
 def new_command(commands: Any, name: str, summary: str, epilog: str = "") -> argparse.ArgumentParser:
     """A subcommand whose help and description are the same sentence."""

@@ -4,26 +4,28 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from agentmark.cli.common import EXIT_DONE, new_command
+from agentmark.cli.common import EXIT_DONE, LOG_HELP, new_command
 from agentmark.core.theory import capacity, entropy, race_capacity
-from agentmark.log import LogReader
+from agentmark.readers import open_log
 from agentmark.record import StepRecord
 
 
 def add_parser(commands: Any) -> None:
     parser = new_command(commands, "inspect", "Say what a log holds. Needs no key.")
-    parser.add_argument("log", type=Path, help="JSON lines, plain or gzip")
+    parser.add_argument("log", type=Path, help=LOG_HELP)
     parser.add_argument("--steps", type=int, default=0, metavar="N", help="also show the first N decisions")
     parser.add_argument("--skip-bad", action="store_true", help="pass over broken records")
     parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    reader = LogReader(arguments.log, skip_bad=arguments.skip_bad)
+    reader = open_log(arguments.log, skip_bad=arguments.skip_bad)
     records = list(reader)
     sessions = {record.session for record in records}
     marked = [record for record in records if record.marked]
     print(f"{arguments.log}: {len(records)} records, {len(marked)} marked, {len(sessions)} sessions")
+    without = f", {reader.skipped} entries without a record" if reader.skipped else ""
+    print(f"  format: {reader.format}{without}")
     groups = sorted({(r.key_id, r.scheme, r.payload_len) for r in records})
     for key_id, scheme, payload_len in groups:
         mine = [r for r in marked if (r.key_id, r.scheme, r.payload_len) == (key_id, scheme, payload_len)]
@@ -42,8 +44,8 @@ def run(arguments: argparse.Namespace) -> int:
         print(f"  unmarked: {sum(r.reason == reason for r in records)} because of: {reason}")
     for line in reader.torn_lines:
         print(f"  line {line} was cut short by a crash and passed over")
-    for error in reader.bad_lines:
-        print(f"  passed over: {error}")
+    for note in [*reader.damage, *reader.bad_lines]:
+        print(f"  passed over: {note}")
     for record in records[: arguments.steps]:
         print(_step_line(record))
     return EXIT_DONE

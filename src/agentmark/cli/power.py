@@ -12,7 +12,6 @@ from agentmark.charts import CHART_STYLE, Series, line_chart, line_chart_file
 from agentmark.cli.common import EXIT_DONE, new_command, show_progress
 from agentmark.core.distribution import BehaviorDistribution
 from agentmark.core.errors import DistributionError, SettingError
-from agentmark.log import LogReader
 from agentmark.power import (
     DEFAULT_MAX_STEPS,
     DEFAULT_PAYLOAD_LENS,
@@ -29,6 +28,7 @@ from agentmark.power import (
     sample_source,
     steps_needed,
 )
+from agentmark.readers import log_files, open_log
 from agentmark.record import SCHEMES
 from agentmark.verdict import DEFAULT_THRESHOLD
 
@@ -55,7 +55,9 @@ def add_parser(commands: Any) -> None:
     lists.add_argument("--like", choices=sorted(LIKE), help="lists of the size and peakedness of this benchmark's")
     lists.add_argument("--n", type=int, metavar="N", help="random lists of N behaviors ...")
     lists.add_argument("--alpha", type=float, metavar="A", help="... from a symmetric Dirichlet distribution")
-    lists.add_argument("--log", type=Path, nargs="+", metavar="LOG", help="lists drawn from the records of a log")
+    lists.add_argument(
+        "--log", type=Path, nargs="+", metavar="LOG", help="lists drawn from the records of logs, as for `verify`"
+    )
     lists.add_argument("--weights", type=Path, metavar="FILE", help="lists drawn from JSON lines of weights")
     parser.add_argument("--scheme", choices=(*SCHEMES, "both"), default="both", help="(default both)")
     parser.add_argument(
@@ -118,7 +120,7 @@ def _source(arguments: argparse.Namespace) -> tuple[Source, str]:
     if sum(given) > 1:
         raise SettingError("--like", "goes without --n, --log and --weights: give one of them")
     if arguments.log is not None:
-        records = [record for path in arguments.log for record in LogReader(path)]
+        records = [record for path in log_files(arguments.log) for record in open_log(path)]
         distributions = [record.distribution for record in records if record.distribution is not None]
         names = ", ".join(map(str, arguments.log))
         return _sample(distributions, names), f"{len(distributions)} lists of {names}"

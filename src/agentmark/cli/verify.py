@@ -13,6 +13,7 @@ from agentmark.checkpoint import Checkpoint
 from agentmark.cli.common import (
     EXIT_ATTRIBUTED,
     EXIT_NOT_ATTRIBUTED,
+    LOG_HELP,
     add_key_option,
     load_keys,
     new_command,
@@ -23,7 +24,7 @@ from agentmark.core.errors import RecordError, SettingError
 from agentmark.core.payload import payload_to_int
 from agentmark.core.symbol_search import DEFAULT_SEARCH_LIMIT
 from agentmark.intake import USED
-from agentmark.log import LogReader
+from agentmark.readers import NATIVE, log_files, open_log
 from agentmark.record import StepRecord
 from agentmark.registry import Registry
 from agentmark.signing import check_public_key
@@ -49,7 +50,7 @@ def add_parser(commands: Any) -> None:
         "  agentmark verify log.jsonl --key key.json --report report.html\n"
         "  agentmark verify part.jsonl --key key.json --find-offset --session ID",
     )
-    parser.add_argument("log", type=Path, nargs="+", help="JSON lines, plain or gzip; several are pooled")
+    parser.add_argument("log", type=Path, nargs="+", help=LOG_HELP + "; several, and folders of them, are pooled")
     add_key_option(parser, several=True)
     parser.add_argument("--registry", type=Path, metavar="FILE", help="names of the identities")
     parser.add_argument(
@@ -121,6 +122,7 @@ def add_parser(commands: Any) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     _check(arguments)
+    arguments.log = log_files(arguments.log)
     case = None
     if arguments.report or arguments.signed or arguments.signing_key or arguments.segments:
         from agentmark.cli.verify_report import ReportCase
@@ -197,30 +199,26 @@ class _Log:
 
     path: Path
     records: list[StepRecord]
-    lines: list[int]
+    # None where a format has no lines, or several records on one.
+    lines: list[int] | None
     checkpoints: list[Checkpoint]
     bad_lines: list[RecordError]
     bad_checkpoints: list[RecordError]
-    torn_lines: list[int]
-
-    @property
-    def passed_over(self) -> list[str]:
-        torn = [f"{self.path}:{line}: cut short by a crash" for line in self.torn_lines]
-        return [*torn, *map(str, self.bad_lines), *map(str, self.bad_checkpoints)]
+    passed_over: list[str]
 
 
 def _read(path: Path, *, skip_bad: bool) -> _Log:
     """The one place where records are read."""
-    reader = LogReader(path, skip_bad=skip_bad)
+    reader = open_log(path, skip_bad=skip_bad)
     numbered = [(record, reader.line) for record in reader]
     return _Log(
         path=path,
         records=[record for record, _ in numbered],
-        lines=[line for _, line in numbered],
+        lines=[line for _, line in numbered] if reader.format == NATIVE else None,
         checkpoints=reader.checkpoints,
         bad_lines=reader.bad_lines,
         bad_checkpoints=reader.bad_checkpoints,
-        torn_lines=reader.torn_lines,
+        passed_over=reader.passed_over,
     )
 
 
