@@ -28,19 +28,16 @@ class Member:
 
 
 class Archive:
-    """Iterate it: the name and content of each member. `damage` then says what could not be read."""
+    """The members of a zip file whose names begin with the prefix. `damage` says, at the end, what is missing."""
 
     def __init__(self, path: Path, prefix: str) -> None:
-        """Only members whose names begin with the prefix are unpacked."""
         self._path = path
         self._prefix = prefix
         self.damage: list[str] = []
 
-    def __iter__(self) -> Iterator[tuple[str, bytes]]:
+    def __iter__(self) -> Iterator[Member]:
         with self._path.open("rb") as file:
-            for member in self._members(file):
-                if member.name.startswith(self._prefix):
-                    yield member.name, self._content(file, member)
+            yield from [member for member in self._members(file) if member.name.startswith(self._prefix)]
 
     def _members(self, file: io.BufferedReader) -> Iterator[Member]:
         try:
@@ -68,14 +65,17 @@ class Archive:
             yield Member(name, offset, packed_size, method)
             offset = end
 
-    def _content(self, file: io.BufferedReader, member: Member) -> bytes:
+    def content(self, member: Member) -> bytes:
+        """Unpack one member, up to the limit."""
         where = f"{self._path.name} {member.name}"
-        file.seek(member.offset)
-        header = file.read(_LOCAL.size)
-        if len(header) < _LOCAL.size or not header.startswith(MAGIC):
-            raise RecordError(where, "member", "is not where the table of contents says")
-        file.seek(sum(_LOCAL.unpack(header)[-2:]), io.SEEK_CUR)
-        content = _unpack(file.read(min(member.packed_size, MAX_HELD + 1)), member.method, where)
+        with self._path.open("rb") as file:
+            file.seek(max(0, member.offset))
+            header = file.read(_LOCAL.size)
+            if member.offset < 0 or len(header) < _LOCAL.size or not header.startswith(MAGIC):
+                raise RecordError(where, "member", "is not where the table of contents says")
+            file.seek(sum(_LOCAL.unpack(header)[-2:]), io.SEEK_CUR)
+            packed = file.read(max(0, min(member.packed_size, MAX_HELD + 1)))
+        content = _unpack(packed, member.method, where)
         if len(content) > MAX_HELD:
             raise too_large(where, "member")
         return content

@@ -76,16 +76,21 @@ class _Zstd:
         self._ready = b""
 
     def read(self, size: int) -> bytes:
-        parts, length = [self._ready], len(self._ready)
-        while length < size:
+        parts = []
+        while size > 0 and (part := self.read1(size)):
+            parts.append(part)
+            size -= len(part)
+        return b"".join(parts)
+
+    def read1(self, size: int) -> bytes:
+        """What is there, so that nothing is lost to a fault behind it."""
+        while not self._ready:
             part = self._next()
             if part is None:
-                break
-            parts.append(part)
-            length += len(part)
-        ready = b"".join(parts)
-        self._ready = ready[size:]
-        return ready[:size]
+                return b""
+            self._ready = part
+        ready, self._ready = self._ready[:size], self._ready[size:]
+        return ready
 
     def _next(self) -> bytes | None:
         packed = self._packed or self._file.read(self.PORTION)
@@ -114,7 +119,7 @@ class _Unpacked(io.RawIOBase):
         if self.damaged:
             return 0
         try:
-            data = self._stream.read(len(buffer))
+            data = self._stream.read1(len(buffer))
         except self._faults:
             self.damaged = True
             return 0

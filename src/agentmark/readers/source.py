@@ -125,13 +125,14 @@ class LogSource:
         self.format = inspect_log.NAME
         members = archive.Archive(self._regular(), inspect_log.SAMPLES)
         samples = 0
-        for name, content in members:
+        for member in members:
+            where = f"{self._name} {member.name}"
             with self._bad_ones():
-                sample = self._document(content, f"{self._name} {name}")
+                sample = self._document(members.content(member), where)
                 if not inspect_log.is_sample(sample):
-                    raise RecordError(f"{self._name} {name}", "member", "is not a sample of an Inspect log")
+                    raise RecordError(where, "member", "is not a sample of an Inspect log")
                 samples += 1
-                yield from self._found(inspect_log.sample_records(sample), f"{self._name} {name}")
+                yield from self._found(inspect_log.sample_records(sample), where)
         self.damage += members.damage
         if not samples and not self.damage and not self.bad_lines:
             raise RecordError(self._name, "zip file", f"holds no samples of an Inspect log. Accepted: {ACCEPTED}")
