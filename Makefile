@@ -9,7 +9,7 @@ INSTALL := PIP_CONSTRAINT=constraints.txt PIP_DISABLE_PIP_VERSION_CHECK=1 $(BIN)
 ADAPTERS := $(basename $(notdir $(wildcard tests/adapters/*.txt)))
 ADAPTER_TESTS := $(addprefix test-adapter-,$(ADAPTERS))
 
-.PHONY: help demo test test-adapters $(ADAPTER_TESTS) lab test-lab test-local lab-oasis test-oasis lint types check bench results vectors clean
+.PHONY: help demo test test-adapters $(ADAPTER_TESTS) lab test-lab test-local lab-oasis test-oasis test-logs lint types check bench results vectors clean
 
 help:  ## List the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -85,6 +85,14 @@ lab-oasis: .venvs/oasis/.ready  ## OASIS and a small model, for .venvs/oasis/bin
 
 test-oasis: .venvs/oasis/.ready  ## Test what needs OASIS, torch or the small model
 	.venvs/oasis/bin/python -m pytest tests/test_env_oasis.py tests/test_synthid.py
+
+.venvs/logs/.ready: tests/logs.txt pyproject.toml
+	$(PYTHON) -m venv .venvs/logs
+	PIP_DISABLE_PIP_VERSION_CHECK=1 .venvs/logs/bin/python -m pip install --quiet --editable '.[signed]' --requirement tests/logs.txt
+	@touch $@
+
+test-logs: .venvs/logs/.ready  ## Test the readers with the packages whose logs they read
+	.venvs/logs/bin/python -m pytest tests/test_log_packages.py tests/test_readers.py tests/test_sinks.py
 
 lint: $(VENV)/.dev  ## Style
 	$(BIN)/ruff check .

@@ -147,6 +147,10 @@ SHAPES: dict[str, tuple[Callable[[list[str]], bytes], str]] = {
         lambda ls: as_lines([langfuse_row(json.dumps({"agentmark": {"record": line}})) for line in ls]),
         "Langfuse observations",
     ),
+    "langfuse client": (
+        lambda ls: as_lines([langfuse_row({"agentmark.record": json.dumps(line)}) for line in ls]),
+        "Langfuse observations",
+    ),
     "langfuse blob storage": (lambda ls: as_lines([langfuse_blob_row(line) for line in ls]), "Langfuse observations"),
     "phoenix array": (lambda ls: as_json_text([phoenix_row(line) for line in ls]), "Phoenix spans"),
     "phoenix page": (lambda ls: as_json_text({"data": [phoenix_row(line) for line in ls]}), "Phoenix spans"),

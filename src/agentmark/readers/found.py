@@ -37,6 +37,7 @@ def record_in(container: object) -> object:
 def to_record(raw: object, where: str) -> StepRecord:
     """A record as it was found: text as it was written, or an object if the exporting tool has parsed it."""
     if isinstance(raw, str):
+        raw = _unquoted(raw)
         if not raw.lstrip().startswith("{"):
             raise RecordError(where, RECORD, "is text, but no JSON object")
         try:
@@ -53,6 +54,17 @@ def to_record(raw: object, where: str) -> StepRecord:
             raise RecordError(where, RECORD, "is cut short")
         return StepRecord.from_dict(raw, where=where)
     raise RecordError(where, RECORD, f"is {_kind(raw)}, neither text nor an object")
+
+
+def _unquoted(text: str) -> str:
+    """The text in a JSON string: Langfuse's clients encode metadata once more, texts too."""
+    if text.startswith('"'):
+        try:
+            inner = parse(text)
+        except JsonFaultError:
+            return text
+        return inner if isinstance(inner, str) else text
+    return text
 
 
 def _kind(value: object) -> str:
