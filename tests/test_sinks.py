@@ -279,7 +279,7 @@ def test_a_decision_is_a_span_under_the_current_one() -> None:
 
     tracer = provider.get_tracer("agent")
     record = the_run()[3]
-    sink = OtelSink(tracer)
+    sink = OtelSink(tracer, copies=["langsmith.metadata.agentmark.record"])
     with tracer.start_as_current_span("agent") as parent:
         sink.write(record)
     sink.close()
@@ -294,6 +294,7 @@ def test_a_decision_is_a_span_under_the_current_one() -> None:
         "agentmark.behavior": record.behavior,
         "agentmark.marked": True,
         "agentmark.enforced": False,
+        "langsmith.metadata.agentmark.record": record.to_json(),
     }
     assert sink.dropped == 0
 

@@ -1,5 +1,6 @@
 """Records as OpenTelemetry spans, for whatever collects them (extra: otel)."""
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from agentmark.core.errors import MissingExtraError, SettingError
@@ -18,19 +19,23 @@ class OtelSink:
     Spans that the user's sampler drops are gone: `dropped` counts them. Decisions had better always be sampled.
     """
 
-    def __init__(self, tracer: "Tracer | None" = None) -> None:
-        """Without a tracer, the global provider's."""
+    def __init__(self, tracer: "Tracer | None" = None, *, copies: Sequence[str] = ()) -> None:
+        """Without a tracer, the global provider's. `copies` are further attributes to hold the record, for tools that
+        keep only names they know, such as `langsmith.metadata.agentmark.record`.
+        """
         try:
             from opentelemetry import trace
         except ImportError:
             raise MissingExtraError("opentelemetry-api", "otel") from None
+        self._copies = tuple(copies)
         self._tracer = tracer or trace.get_tracer("agentmark")
         self.dropped = 0
 
     def write(self, record: StepRecord) -> None:
         """Start and end the span of one decision."""
         text = record.to_json()
-        span = self._tracer.start_span(SPAN_NAME, attributes=span_attributes(record, text))
+        attributes = span_attributes(record, text) | dict.fromkeys(self._copies, text)
+        span = self._tracer.start_span(SPAN_NAME, attributes=attributes)
         kept = getattr(span, "attributes", None)
         recording = span.is_recording()
         span.end()
