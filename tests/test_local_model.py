@@ -21,7 +21,7 @@ from agentmark.decide import Decider
 from agentmark.elicit.chat import ChatRequest
 from agentmark.elicit.labels import Labels
 from agentmark.elicit.local import LocalModel, small_model
-from agentmark.elicit.logits import OPENING, Logits, _messages, name_trie
+from agentmark.elicit.logits import OPENING, Logits, name_question, name_trie
 from agentmark.elicit.situation import ANSWER, Elicitation, Situation
 from agentmark.elicit.tokens import Ask
 from agentmark.elicit.verbalised import Verbalised
@@ -65,7 +65,7 @@ def test_names_have_the_product_of_their_tokens(model: LocalModel) -> None:
     result = Logits(model, rng=random.Random(3)).elicit(SITUATION)
     weights = weights_of(result)
     shown = random.Random(3).sample(SITUATION.candidates, len(SITUATION.candidates))
-    prompt = model.prompt(_messages(SITUATION, shown, [""] * 4), OPENING)
+    prompt = model.prompt(name_question(SITUATION, shown), OPENING)
     for name in ("send_mail", ANSWER):
         whole_vocabulary(model, prompt, cache=False)
         mass, tokens, written = 1.0, list(prompt), ""

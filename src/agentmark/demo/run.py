@@ -3,20 +3,18 @@
 import random
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from math import sqrt
 from pathlib import Path
 
-from agentmark.core.evidence import Evidence
 from agentmark.demo.courier import Episode, Planner, Town, run_episode
+from agentmark.demo.recovery import Recovery, recover
 from agentmark.embed import Embedder
-from agentmark.intake import read_step
 from agentmark.keys import SharedKey
-from agentmark.log import LogReader, LogWriter
+from agentmark.log import LogWriter
 from agentmark.policies import BaselineSession, Chooser, RedGreenSession
 from agentmark.record import StepRecord
 from agentmark.registry import Registry
-from agentmark.verdict import Verdict
-from agentmark.verify import Verifier
 
 TENANTS = ("acme-eu", "acme-us", "globex")
 TENANT = "acme-eu"
@@ -24,8 +22,6 @@ PAYLOAD_LEN = 32
 TEMPERATURE, SLACK = 0.8, 1.8
 TOWNS, RUNS_PER_TOWN = 40, 25
 LOGGED_EPISODES = 8
-LOSS_RATE = 0.4
-FOREIGN_SHARE = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,23 +46,6 @@ class PolicyOutcome:
 
 
 @dataclass(frozen=True, slots=True)
-class Recovery:
-    """One scheme's log, what was left of it, and what was read from that."""
-
-    scheme: str
-    logged: int
-    damaged: tuple[StepRecord, ...]
-    foreign: int
-    path: Path
-    verdict: Verdict
-    wrong_key: Verdict
-    short: Verdict
-    # Evidence for the tenant's payload after each record that is left, with the right key and with a stranger's.
-    growth: tuple[float, ...]
-    wrong_key_growth: tuple[float, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class DemoResult:
     """Everything that the terminal and the page show."""
 
@@ -81,7 +60,7 @@ def run_demo(folder: Path, *, seed: int, progress: Callable[[str], None]) -> Dem
     """Run the demonstration; logs, key and registry stay in `folder`, so that the commands can be tried on them."""
     rng = random.Random(seed)
     folder.mkdir(parents=True, exist_ok=True)
-    key, registry = _issue(folder)
+    key, registry = issue(folder)
     payload = registry.named(TENANT).payload
 
     progress("planning deliveries in 40 towns")
@@ -100,7 +79,8 @@ def run_demo(folder: Path, *, seed: int, progress: Callable[[str], None]) -> Dem
     return DemoResult(folder, payload, tuple(policies), tuple(recoveries), recoveries[0].damaged[:6])
 
 
-def _issue(folder: Path) -> tuple[SharedKey, Registry]:
+def issue(folder: Path) -> tuple[SharedKey, Registry]:
+    """A new key, and a registry of the tenants, saved in the folder."""
     key_path = folder / "key.json"
     key_path.unlink(missing_ok=True)
     key = SharedKey.generate()
@@ -143,36 +123,14 @@ def _recover(
     rng: random.Random,
 ) -> Recovery:
     """One tenant's agent works a shift; its log loses 40 % of its records, foreign ones join, and all is shuffled."""
-    scheme = marker.scheme
-    full, damaged = folder / f"log-{scheme}.jsonl", folder / f"log-{scheme}-damaged.jsonl"
+    full = folder / f"log-{marker.scheme}.jsonl"
     full.unlink(missing_ok=True)
-    damaged.unlink(missing_ok=True)
     with LogWriter(full) as log:
         for episode in _episodes(planners[:LOGGED_EPISODES], marker.session, 1):
             for record in episode.records:
                 log.write(record)
-    records = list(LogReader(full))
-    kept = rng.sample(records, round((1 - LOSS_RATE) * len(records)))
-    foreign = _foreign_records(marker, planners[-1], round(len(kept) * FOREIGN_SHARE / (1 - FOREIGN_SHARE)))
-    with LogWriter(damaged) as log:
-        for record in rng.sample(kept + foreign, len(kept) + len(foreign)):
-            log.write(record)
-    left = list(LogReader(damaged))
-    payload = registry.named(TENANT).payload
-    verifier = Verifier(key, registry=registry)
-    stranger = SharedKey.generate()
-    return Recovery(
-        scheme=scheme,
-        logged=len(records),
-        damaged=tuple(left),
-        foreign=len(foreign),
-        path=damaged,
-        verdict=verifier.verify(left),
-        wrong_key=Verifier(stranger, registry=registry, any_key_id=True).verify(left),
-        short=verifier.verify(left[:12]),
-        growth=tuple(_evidence(left, key, payload)),
-        wrong_key_growth=tuple(_evidence(left, stranger, payload)),
-    )
+    foreign = partial(_foreign_records, marker, planners[-1])
+    return recover(full, foreign, key=key, registry=registry, tenant=TENANT, rng=rng)
 
 
 def _foreign_records(marker: Embedder, planner: Planner, count: int) -> list[StepRecord]:
@@ -182,13 +140,3 @@ def _foreign_records(marker: Embedder, planner: Planner, count: int) -> list[Ste
     while len(records) < count:
         records += run_episode(planner, stranger.session(), temperature=TEMPERATURE, slack=SLACK).records
     return [replace(record, key_id=marker.key_id) for record in records[:count]]
-
-
-def _evidence(records: Iterable[StepRecord], key: SharedKey, payload: int) -> Iterator[float]:
-    """The evidence for a payload after each record: it grows with those that agree, and falls with the others."""
-    evidence = Evidence()
-    for record in records:
-        reading = read_step(record, key, PAYLOAD_LEN).reading
-        if reading is not None:
-            evidence.update(reading.e_value(payload))
-        yield evidence.bits

@@ -1,7 +1,8 @@
 """The demonstration as text for a terminal."""
 
 from agentmark.core.distribution import TOTAL_WEIGHT
-from agentmark.demo.run import LOSS_RATE, PAYLOAD_LEN, TENANT, DemoResult, Recovery
+from agentmark.demo.recovery import LOSS_RATE, Recovery
+from agentmark.demo.run import PAYLOAD_LEN, TENANT, DemoResult
 from agentmark.record import StepRecord
 
 

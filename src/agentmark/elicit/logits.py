@@ -74,7 +74,7 @@ class Logits:
 
     def _name_masses(self, situation: Situation, shown: Sequence[Candidate]) -> tuple[dict[str, float], int]:
         trie = name_trie(self.token_model, situation.names)
-        prompt = self.token_model.prompt(_messages(situation, shown, [""] * len(shown)), OPENING)
+        prompt = self.token_model.prompt(name_question(situation, shown), OPENING)
         nodes = list(trie.walk())
         asks = [node.ask(self.token_model.end_token) for node in nodes]
         readings = self.token_model.read(prompt, asks)
@@ -112,6 +112,11 @@ class Logits:
             fault = f"{count} candidates, and {self.token_model.model} has {len(self._labels)} one-token labels"
             raise UnsupportedError(self.name, fault, always=False)
         return self._labels[:count]
+
+
+def name_question(situation: Situation, shown: Sequence[Candidate]) -> list[Message]:
+    """The question whose answer is a name, with the options in this order."""
+    return _messages(situation, shown, [""] * len(shown))
 
 
 def _messages(situation: Situation, shown: Sequence[Candidate], labels: Sequence[str]) -> list[Message]:

@@ -24,14 +24,15 @@ from agentmark.lab.situations import RealSituation
 
 # Further models, beside SmolLM2 where it is installed: files, separated as in PATH.
 MODELS_VARIABLE = "AGENTMARK_GGUF"
-MAX_TOKENS = 400
+# Enough for every name and its number. A small model that rambles is cut off.
+MAX_TOKENS_A_CANDIDATE, MAX_TOKENS = 25, 400
 
-WAYS: dict[str, Callable[[LocalModel, Random], Elicitor]] = {
-    "logits-names": lambda model, rng: Logits(model, "names", rng=rng),
-    "logits-labels": lambda model, rng: Logits(model, "labels", rng=rng),
-    "labels": lambda model, rng: Labels(model, rng=rng),
-    "verbalised": lambda model, rng: Verbalised(model, strict_schema=False, max_tokens=MAX_TOKENS, rng=rng),
-    "verbalised+schema": lambda model, rng: Verbalised(model, max_tokens=MAX_TOKENS, rng=rng),
+WAYS: dict[str, Callable[[LocalModel, Random, int], Elicitor]] = {
+    "logits-names": lambda model, rng, _: Logits(model, "names", rng=rng),
+    "logits-labels": lambda model, rng, _: Logits(model, "labels", rng=rng),
+    "labels": lambda model, rng, _: Labels(model, rng=rng),
+    "verbalised": lambda model, rng, limit: Verbalised(model, strict_schema=False, max_tokens=limit, rng=rng),
+    "verbalised+schema": lambda model, rng, limit: Verbalised(model, max_tokens=limit, rng=rng),
 }
 
 
@@ -97,7 +98,8 @@ def collect(
 
 def ask(model: LocalModel, way: str, one: RealSituation, rng: Random) -> Outcome:
     """The generator shuffles the options: the same order for every way, so that their lists can be compared."""
-    elicitor = WAYS[way](model, rng)
+    limit = min(MAX_TOKENS, 40 + MAX_TOKENS_A_CANDIDATE * len(one.situation.candidates))
+    elicitor = WAYS[way](model, rng, limit)
     start, cpu = time.perf_counter(), time.process_time()
     try:
         found = elicitor.elicit(one.situation)

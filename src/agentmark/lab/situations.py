@@ -11,7 +11,7 @@ from agentmark.elicit.situation import Candidate, Situation
 from agentmark.lab.data import find_data
 
 REMEDY = "get the authors' elicited steps and ToolBench's solvable queries"
-TOOL_QUERIES, HOUSEHOLD_STEPS = 18, 6
+TOOL_QUERIES, HOUSEHOLD_STEPS = 18, 3
 MAX_DESCRIPTION = 120
 
 
@@ -26,7 +26,7 @@ class RealSituation:
 
 
 def real_situations() -> list[RealSituation]:
-    """Thirty-three situations, in an order that mixes the sources."""
+    """Thirty situations, in an order that mixes the sources."""
     sources = [list(toolbench_queries(TOOL_QUERIES)), list(toolbench_steps()), list(alfworld_steps(HOUSEHOLD_STEPS))]
     return [one for row in zip_longest(*sources) for one in row if one is not None]
 

@@ -1,0 +1,74 @@
+"""The demonstration with a model, as text for a terminal."""
+
+from agentmark.core.distribution import TOTAL_WEIGHT
+from agentmark.demo.model_run import ModelDemoResult
+from agentmark.demo.recovery import LOSS_RATE
+from agentmark.demo.run import TENANT
+from agentmark.record import StepRecord
+
+NEAR_CHANCE = (
+    "This model is so small that its choice of tools is near chance: it shows that the plumbing holds, and nothing\n"
+    "about how well an agent works. Give it a better one with --gguf FILE, or --base-url URL --model NAME."
+)
+
+
+def render_model_text(result: ModelDemoResult) -> str:
+    return "\n".join([*_decision(result), "", *_episodes(result), "", *_recovery(result), "", *_next_steps(result)])
+
+
+def _decision(result: ModelDemoResult) -> list[str]:
+    record = next((one for one in result.records if one.distribution is not None), None)
+    lines = [f"{result.model} works in an office for tenant {TENANT!r}. It is asked how likely each tool is next;"]
+    lines += ["AgentMark picks from that list with keyed randomness, and the model fills in the arguments.", ""]
+    return lines if record is None else [*lines, *_bars(record)]
+
+
+def _bars(record: StepRecord) -> list[str]:
+    assert record.distribution is not None
+    lines = []
+    for behavior, weight in record.distribution.as_weights().items():
+        share = weight / TOTAL_WEIGHT
+        mark = "  <- chosen" if behavior == record.behavior else ""
+        lines.append(f"    {behavior:<12} {share:6.1%}  {'#' * round(40 * share)}{mark}")
+    return lines
+
+
+def _episodes(result: ModelDemoResult) -> list[str]:
+    first = result.episodes[0]
+    lines = [f"Its first task: {first.request}"]
+    lines += [f"    {did[:70]} -> {said[:60]}".replace("\n", " ") for did, said in first.steps]
+    done = sum(episode.success for episode in result.episodes)
+    tokens = sum(episode.input_tokens for episode in result.episodes)
+    written = sum(episode.output_tokens for episode in result.episodes)
+    missing = "" if result.missing_share is None else f", {result.missing_share:.0%} of its probability on no option"
+    lines += [
+        "",
+        f"{len(result.records)} decisions in {len(result.episodes)} tasks ({done} done), asked by "
+        f"{', '.join(result.elicitors)}:",
+        f"    {tokens:,} tokens read, {written:,} written, in {result.seconds:.0f} s ({result.cpu_s:.0f} s of CPU)",
+        f"    {result.mean_entropy:.2f} bits of entropy a decision{missing}; {result.unmarked} decisions unmarked",
+    ]
+    return [*lines, NEAR_CHANCE] if result.near_chance else lines
+
+
+def _recovery(result: ModelDemoResult) -> list[str]:
+    recovery = result.recovery
+    return [
+        f"AgentMark-{recovery.scheme}: {recovery.logged} decisions were logged. {LOSS_RATE:.0%} of them are lost,",
+        f"{recovery.foreign} of another agent's join under our key id, and the {len(recovery.damaged)} records left "
+        "are shuffled.",
+        f"    right key:   {recovery.verdict.sentence}",
+        f"    wrong key:   {recovery.wrong_key.sentence}",
+        f"    12 records:  {recovery.short.sentence}",
+    ]
+
+
+def _next_steps(result: ModelDemoResult) -> list[str]:
+    folder = result.folder
+    return [
+        "Look at the picture, then try it yourself:",
+        f"    {folder / 'model.html'}",
+        f"    agentmark verify {result.recovery.path} --key {folder / 'key.json'} "
+        f"--registry {folder / 'registry.jsonl'}",
+        f"    agentmark inspect {folder / 'log-model.jsonl'}",
+    ]

@@ -1,0 +1,81 @@
+"""A log is damaged: records are lost, foreign ones join, all is shuffled. What does a verifier make of the rest?"""
+
+import random
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from agentmark.core.evidence import Evidence
+from agentmark.intake import read_step
+from agentmark.keys import SharedKey
+from agentmark.log import LogReader, LogWriter
+from agentmark.record import StepRecord
+from agentmark.registry import Registry
+from agentmark.verdict import Verdict
+from agentmark.verify import Verifier
+
+LOSS_RATE = 0.4
+FOREIGN_SHARE = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class Recovery:
+    """One scheme's log, what was left of it, and what was read from that."""
+
+    scheme: str
+    logged: int
+    damaged: tuple[StepRecord, ...]
+    foreign: int
+    path: Path
+    verdict: Verdict
+    wrong_key: Verdict
+    short: Verdict
+    # Evidence for the tenant's payload after each record that is left, with the right key and with a stranger's.
+    growth: tuple[float, ...]
+    wrong_key_growth: tuple[float, ...]
+
+
+def recover(
+    full: Path,
+    foreign_records: Callable[[int], list[StepRecord]],
+    *,
+    key: SharedKey,
+    registry: Registry,
+    tenant: str,
+    rng: random.Random,
+) -> Recovery:
+    """Damage the log at `full`, write what is left beside it, and judge that. `foreign_records(n)` makes n of them."""
+    damaged = full.with_stem(f"{full.stem}-damaged")
+    damaged.unlink(missing_ok=True)
+    records = list(LogReader(full))
+    kept = rng.sample(records, round((1 - LOSS_RATE) * len(records)))
+    foreign = foreign_records(round(len(kept) * FOREIGN_SHARE / (1 - FOREIGN_SHARE)))
+    with LogWriter(damaged) as log:
+        for record in rng.sample(kept + foreign, len(kept) + len(foreign)):
+            log.write(record)
+    left = list(LogReader(damaged))
+    payload = registry.named(tenant).payload
+    verifier = Verifier(key, registry=registry)
+    stranger = SharedKey.generate()
+    return Recovery(
+        scheme=records[0].scheme,
+        logged=len(records),
+        damaged=tuple(left),
+        foreign=len(foreign),
+        path=damaged,
+        verdict=verifier.verify(left),
+        wrong_key=Verifier(stranger, registry=registry, any_key_id=True).verify(left),
+        short=verifier.verify(left[:12]),
+        growth=tuple(_evidence(left, key, payload, registry.payload_len)),
+        wrong_key_growth=tuple(_evidence(left, stranger, payload, registry.payload_len)),
+    )
+
+
+def _evidence(records: Iterable[StepRecord], key: SharedKey, payload: int, payload_len: int) -> Iterator[float]:
+    """The evidence for a payload after each record: it grows with those that agree, and falls with the others."""
+    evidence = Evidence()
+    for record in records:
+        reading = read_step(record, key, payload_len).reading
+        if reading is not None:
+            evidence.update(reading.e_value(payload))
+        yield evidence.bits
