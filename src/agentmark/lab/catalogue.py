@@ -31,6 +31,7 @@ EXPERIMENTS = {
     "agentdojo": "agentmark.lab.agentdojo",
     "oasis": "agentmark.lab.oasis",
     "synthid": "agentmark.lab.synthid",
+    "elicitation": "agentmark.lab.elicitation",
 }
 
 
