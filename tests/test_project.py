@@ -139,6 +139,7 @@ def test_every_test_and_module_named_in_the_paper_map_exists() -> None:
         "signing-key",
         "check-report",
         "chain",
+        "calibrate",
         "demo",
         "lab",
     ],

@@ -117,9 +117,9 @@ def _success(models: Models) -> Table:
     columns = ["model", "elicitor", "situations", "usable", "entropy (bits)", "missing mass", "CPU s"]
     note = (
         "Usable: a list that can be marked (Wilson 95 %). Missing mass: the share of the model's probability that goes "
-        "to no candidate. CPU seconds of one thread, for the wall clock depends on the machine's other work; tokens and "
-        "seconds include the retry. `labels` refuses a list with less than half of the probability. Verbalised replies "
-        "are sampled, so these figures do not repeat exactly."
+        "to no candidate. CPU seconds of one thread, for the wall clock depends on what else the machine does; tokens "
+        "and seconds include the retry. `labels` refuses a list with less than half of the probability. Verbalised "
+        "replies are sampled, so these figures do not repeat exactly."
     )
     return Table("What each way yields", [*columns, "tokens read", "written", "tries"], rows, note)
 

