@@ -29,7 +29,7 @@ def _bars(record: StepRecord) -> list[str]:
     for behavior, weight in record.distribution.as_weights().items():
         share = weight / TOTAL_WEIGHT
         mark = "  <- chosen" if behavior == record.behavior else ""
-        lines.append(f"    {behavior:<12} {share:6.1%}  {'#' * round(40 * share)}{mark}")
+        lines.append(f"    {behavior:<18} {share:6.1%}  {'#' * round(40 * share)}{mark}")
     return lines
 
 
