@@ -5,7 +5,10 @@ Its tool choices are near chance; nothing here says that they are good.
 
 import json
 import random
+import re
 import signal
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from math import exp
 from pathlib import Path
@@ -152,6 +155,14 @@ def test_marked_and_verified(model: LocalModel, tmp_path: Path) -> None:
     assert verdict.accepted
     assert verdict.identity == "tenant-a"
     assert not Verifier(SharedKey.generate(), registry=registry, any_key_id=True).verify(records).accepted
+
+
+def test_the_pages_python_runs_as_pasted(tmp_path: Path) -> None:
+    page = (Path(__file__).parent.parent / "docs" / "local-model.md").read_text(encoding="utf-8")
+    [block] = re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL)
+    done = subprocess.run([sys.executable, "-c", block], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "read_file" in done.stdout
 
 
 def test_calls_from_several_threads_take_turns(model: LocalModel) -> None:

@@ -14,7 +14,7 @@ from agentmark.lab.experiment import Cell, Claim, Findings, Progress, Table
 from agentmark.lab.samples import generator, random_key
 from agentmark.lab.situations import real_situations
 from agentmark.lab.stats import mean_interval, quantile, wilson_interval
-from agentmark.registry import Registry
+from agentmark.registry import Identity, Registry
 from agentmark.verify import Verifier
 
 NAME = "elicitation"
@@ -82,9 +82,8 @@ def _claims(outcomes: list[Outcome], seed: int, *, quick: bool) -> list[Claim]:
 def marked_run(outcomes: Sequence[Outcome], seed: int) -> int | None:
     """Mark each list once, in the order in which they were elicited; after how many the identity is named for good."""
     rng = generator(seed, NAME, "run", outcomes[0].model)
-    key, registry = random_key(rng), Registry(PAYLOAD_LEN)
-    for i in range(TENANTS):
-        registry.issue(f"tenant-{i}")
+    key, payloads = random_key(rng), rng.sample(range(1 << PAYLOAD_LEN), TENANTS)
+    registry = Registry(PAYLOAD_LEN, [Identity(f"tenant-{i}", payload) for i, payload in enumerate(payloads)])
     session = Embedder(key, "tenant-7", registry=registry, scheme="R").session("one run")
     records = [session.choose(one.probabilities).record for one in outcomes]
     verifier = Verifier(key, registry=registry, threshold=THRESHOLD)
