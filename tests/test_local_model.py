@@ -187,11 +187,15 @@ def test_what_is_no_model_is_refused(tmp_path: Path) -> None:
 
 
 def test_interrupts_stay_ours_and_a_closed_model_says_so() -> None:
-    before = signal.getsignal(signal.SIGINT)
-    model = LocalModel()
-    assert signal.getsignal(signal.SIGINT) is before
-    with pytest.raises(KeyboardInterrupt):
-        signal.raise_signal(signal.SIGINT)
+    # A process in the background begins with interrupts ignored.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        model = LocalModel()
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+    finally:
+        signal.signal(signal.SIGINT, before)
     model.close()
     model.close()
     with pytest.raises(UpstreamError, match="is closed"):

@@ -141,7 +141,9 @@ def test_structured(content: dict[str, object], frame: str) -> None:
 def real_replies() -> list[dict[str, object]]:
     if not REAL.exists():
         return []
-    return [json.loads(line) for line in REAL.read_text(encoding="utf-8").splitlines()]
+    cases = [json.loads(line) for line in REAL.read_text(encoding="utf-8").splitlines()]
+    # A reply that nobody has read by eye yet has no expected outcome, and is no case.
+    return [case for case in cases if "expected" in case]
 
 
 @pytest.mark.parametrize("case", real_replies(), ids=lambda case: f"{case['model']}-{case['elicitor']}")
