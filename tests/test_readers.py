@@ -22,7 +22,7 @@ from log_run import KEY, PAYLOAD, the_run
 from agentmark import AgentMarkError, LogWriter, RecordError, SettingError, StepRecord
 from agentmark.cli import main
 from agentmark.readers import log_files, open_log, packing
-from agentmark.sinks.sqlite import SqliteLog
+from agentmark.sinks.sqlite import APPLICATION_ID, SCHEMA_VERSION, SqliteLog
 
 EXPORTS = Path(__file__).parent / "exports"
 RUN = the_run()
@@ -559,6 +559,49 @@ def test_databases_that_are_not_ours_or_damaged(tmp_path: Path) -> None:
     assert 0 < len(read) < 20 * len(RUN)
     assert read == (RUN * 20)[: len(read)]
     assert f"damaged after {len(read)} rows" in source.passed_over[0]
+
+
+@pytest.mark.parametrize(
+    "records",
+    [
+        "CREATE VIEW records AS SELECT 1 AS id, hex(zeroblob(60000000)) AS line",
+        "CREATE VIEW records AS WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n)"
+        " SELECT i AS id, '' AS line FROM n WHERE i < 0",
+        "CREATE TABLE records (id INTEGER PRIMARY KEY, line TEXT AS (hex(zeroblob(6000000))))",
+        "CREATE VIRTUAL TABLE records USING fts5(id, line)",
+        "CREATE TABLE other (id INTEGER)",
+    ],
+)
+def test_a_database_whose_records_are_computed_is_refused(tmp_path: Path, records: str) -> None:
+    path = tmp_path / "run.db"
+    connection = sqlite3.connect(path)
+    connection.execute(records)
+    connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+    connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+    connection.commit()
+    connection.close()
+    with pytest.raises(RecordError, match="no plain table"):
+        list(open_log(path))
+
+
+def test_a_value_of_a_database_has_a_limit(tmp_path: Path) -> None:
+    path = tmp_path / "run.db"
+    with SqliteLog(path) as log:
+        for record in RUN[:4]:
+            log.write(record)
+    connection = sqlite3.connect(path)
+    connection.execute(
+        "INSERT INTO records (session, step, context, key_id, line, written_at)"
+        " VALUES ('', 0, '', '', zeroblob(17 << 20), '')"
+    )
+    connection.commit()
+    connection.close()
+    source = open_log(path)
+    read = list(source)
+    # Python asks for a row before it hands out the one before it.
+    assert 3 <= len(read) <= 4
+    assert read == RUN[: len(read)]
+    assert "rows (string or blob too big)" in source.passed_over[0]
 
 
 def test_tampered_rows_of_a_database_are_bad_records(tmp_path: Path) -> None:

@@ -11,6 +11,8 @@ from agentmark.sinks.sqlite import APPLICATION_ID, SCHEMA_VERSION
 NAME = "SQLite"
 HOW = "a database of agentmark.sinks.sqlite.SqliteLog"
 MAGIC = b"SQLite format 3\x00"
+# No value of a database is longer, and no expression in one makes a longer one.
+MAX_VALUE = 16 << 20
 
 
 class SqliteRows:
@@ -44,6 +46,8 @@ class SqliteRows:
             connection = sqlite3.connect(uri, uri=True)
         except sqlite3.Error as error:
             raise RecordError(self._path.name, "database", f"cannot be opened: {error}") from None
+        connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MAX_VALUE)
+        connection.execute("PRAGMA trusted_schema = OFF")
         connection.text_factory = lambda data: data.decode("utf-8", "surrogateescape")
         return connection
 
@@ -55,3 +59,10 @@ def _check_ours(connection: sqlite3.Connection, name: str) -> None:
     version = connection.execute("PRAGMA user_version").fetchone()[0]
     if version != SCHEMA_VERSION:
         raise RecordError(name, "database", f"has schema {version}, this build reads {SCHEMA_VERSION}")
+    # A view or a computed column runs what the file says, for as long as it says: only what is stored is read.
+    stored = connection.execute(
+        "SELECT rootpage FROM sqlite_master WHERE name = 'records' AND type = 'table'"
+    ).fetchone()
+    computed = [row for row in connection.execute("PRAGMA table_xinfo(records)") if row[-1] != 0]
+    if stored is None or not stored[0] or computed:
+        raise RecordError(name, "database", "is not as AgentMark makes it: `records` is no plain table")
