@@ -413,6 +413,55 @@ def test_a_bad_record_is_named_with_its_place_or_passed_over(
     assert len(source.bad_lines) == 1
 
 
+def otlp_value(content: Any) -> dict[str, Any]:
+    """A parsed record as an AnyValue."""
+    if isinstance(content, dict):
+        return {"kvlistValue": {"values": [{"key": key, "value": otlp_value(v)} for key, v in content.items()]}}
+    if isinstance(content, list):
+        return {"arrayValue": {"values": [otlp_value(item) for item in content]}}
+    if isinstance(content, bool):
+        return {"boolValue": content}
+    return {"intValue": str(content)} if isinstance(content, int) else {"stringValue": content}
+
+
+def _altered(change: Callable[[list[dict[str, Any]]], Any]) -> dict[str, Any]:
+    value = otlp_value(json.loads(LINE))
+    change(value["kvlistValue"]["values"])
+    return value
+
+
+@pytest.mark.parametrize(
+    ("value", "fault"),
+    [
+        (_altered(lambda pairs: pairs.append({"key": "x", "value": {"intValue": "--5"}})), "no integer"),
+        (_altered(lambda pairs: pairs.append({"key": "x", "value": {"intValue": "9" * 5000}})), "no integer"),
+        (_altered(lambda pairs: pairs.append({"key": "x", "value": {"intValue": "\u0665"}})), "no integer"),
+        (_altered(lambda pairs: pairs.append({"key": "x", "value": {"intValue": True}})), "no integer"),
+        (_altered(lambda pairs: pairs.append({"key": "step", "value": {"intValue": "7"}})), "a member twice"),
+        (_altered(lambda pairs: pairs.append({"value": {"intValue": "7"}})), "a key that is no text"),
+        (_altered(lambda pairs: pairs.append({"key": 5, "value": {"intValue": "7"}})), "a key that is no text"),
+    ],
+)
+def test_values_of_otlp_are_as_strict_as_text(tmp_path: Path, value: dict[str, Any], fault: str) -> None:
+    path = tmp_path / "log"
+    bad = otlp_span("", attributes=[{"key": "agentmark.record", "value": value}])
+    good = otlp_span("", attributes=[{"key": "agentmark.record", "value": otlp_value(json.loads(LINE))}])
+    path.write_bytes(as_lines([otlp_request([good, bad, otlp_span(LINES[1])])]))
+    with pytest.raises(RecordError, match=rf"log:1 span 2: agentmark\.record: .*{fault}"):
+        list(open_log(path))
+    source = open_log(path, skip_bad=True)
+    assert list(source) == RUN[:2]
+
+
+def test_a_span_with_two_records_has_none(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    span = otlp_span(LINES[0])
+    span["attributes"] += otlp_span(LINES[1])["attributes"][1:]
+    path.write_bytes(as_lines([otlp_request([span])]))
+    with pytest.raises(RecordError, match="is there twice"):
+        list(open_log(path))
+
+
 def test_a_record_that_the_tool_has_parsed_must_be_as_strict(tmp_path: Path) -> None:
     path = tmp_path / "log"
     text = json.dumps(langfuse_row({"agentmark.record": json.loads(LINE)}))

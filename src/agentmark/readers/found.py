@@ -1,6 +1,7 @@
 """Looking for a record in what an export makes of span attributes: flat, nested, or JSON in a string."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from agentmark.core.errors import RecordError
@@ -8,6 +9,13 @@ from agentmark.readers.json_text import CUT_MEMBER, JsonFaultError, parse
 from agentmark.record import StepRecord
 
 RECORD = "agentmark.record"
+
+
+@dataclass(frozen=True, slots=True)
+class Broken:
+    """Stands where a record should, and cannot be one."""
+
+    fault: str
 
 
 def as_object(value: object) -> Mapping[str, Any]:
@@ -53,6 +61,8 @@ def to_record(raw: object, where: str) -> StepRecord:
         if CUT_MEMBER in raw:
             raise RecordError(where, RECORD, "is cut short")
         return StepRecord.from_dict(raw, where=where)
+    if isinstance(raw, Broken):
+        raise RecordError(where, RECORD, raw.fault)
     raise RecordError(where, RECORD, f"is {_kind(raw)}, neither text nor an object")
 
 
