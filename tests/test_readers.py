@@ -462,6 +462,25 @@ def test_a_span_with_two_records_has_none(tmp_path: Path) -> None:
         list(open_log(path))
 
 
+@pytest.mark.parametrize("said", [LINES[1], "{nonsense", '{"agentmark": 1}'])
+def test_what_a_user_said_is_no_record(tmp_path: Path, said: str) -> None:
+    """Else anybody who talks to the agent could stop an export, or contradict one of its steps."""
+    texts = [json.dumps({"agentmark.record": said}), json.dumps({"agentmark": {"record": said}})]
+    objects = [{"agentmark": text} for text in texts] + [{"messages": [text], "input": text} for text in texts]
+    path = tmp_path / "log"
+    for text in [*texts, *objects]:
+        langfuse = [langfuse_row({"a": 1}, input=text, output=text)]
+        langfuse += [langfuse_row({"agentmark.record": LINE}, input=text)]
+        langsmith = [langsmith_row(None) | {"inputs": text, "outputs": text}, langsmith_row(LINE) | {"inputs": text}]
+        for rows in (langfuse, langsmith):
+            path.write_bytes(as_lines(rows))
+            source = open_log(path)
+            assert list(source) == RUN[:1]
+            assert source.skipped == 1
+    path.write_bytes(as_lines([langfuse_row({"a": 1}, input={"agentmark.record": said})]))
+    assert list(open_log(path)) == []
+
+
 def test_a_record_that_the_tool_has_parsed_must_be_as_strict(tmp_path: Path) -> None:
     path = tmp_path / "log"
     text = json.dumps(langfuse_row({"agentmark.record": json.loads(LINE)}))

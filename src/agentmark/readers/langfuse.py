@@ -22,9 +22,10 @@ def records(content: dict[str, Any]) -> Iterator[tuple[str, object]]:
     """Spans that came over OpenTelemetry have their attributes under metadata.attributes, others under metadata.
 
     Blob storage keeps each member of the metadata as a JSON string; the API parses them, and a record with them.
+    Input and output are not looked into: they hold what users and models said, and anybody can say a record.
     """
     metadata = as_object(content.get("metadata"))
-    for container in (metadata, metadata.get("attributes"), content.get("output"), content.get("input")):
+    for container in (metadata, metadata.get("attributes")):
         raw = record_in(container)
         if raw is not None:
             yield "", raw

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from agentmark.readers.found import as_object, record_in
+from agentmark.readers.found import RECORD, as_object, record_in
 
 NAME = "LangSmith runs"
 HOW = "rows with run_type and extra, inputs or outputs"
@@ -14,7 +14,11 @@ def matches(content: dict[str, Any]) -> bool:
 
 
 def records(content: dict[str, Any]) -> Iterator[tuple[str, object]]:
-    """In the metadata, as of `@traceable(metadata=...)` and of spans; or in what the run was given or returned."""
+    """In the metadata, as of `@traceable(metadata=...)` and of spans; or, by name, in what the run returned or got.
+
+    Text in inputs and outputs is never parsed: users and models said it, and anybody can say a record.
+    """
     extra = as_object(content.get("extra"))
-    places = (extra.get("metadata"), extra, content.get("metadata"), content.get("outputs"), content.get("inputs"))
-    yield "", next((raw for raw in map(record_in, places) if raw is not None), None)
+    kept = [record_in(place) for place in (extra.get("metadata"), extra, content.get("metadata"))]
+    named = [content[name].get(RECORD) for name in ("outputs", "inputs") if isinstance(content.get(name), dict)]
+    yield "", next((raw for raw in (*kept, *named) if raw is not None), None)
