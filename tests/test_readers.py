@@ -9,6 +9,7 @@ import struct
 import subprocess
 import sys
 import threading
+import time
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -21,7 +22,7 @@ from log_run import KEY, PAYLOAD, the_run
 
 from agentmark import AgentMarkError, LogWriter, RecordError, SettingError, StepRecord
 from agentmark.cli import main
-from agentmark.readers import log_files, open_log, packing
+from agentmark.readers import json_text, log_files, open_log, packing
 from agentmark.sinks.sqlite import APPLICATION_ID, SCHEMA_VERSION, SqliteLog
 
 EXPORTS = Path(__file__).parent / "exports"
@@ -559,7 +560,7 @@ def test_a_native_log_that_begins_with_rubbish_is_still_one(tmp_path: Path) -> N
 
 def test_limits_hold_before_the_memory_is_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The same limits, made small: a line, a document, an item of an array, a member of a zip file."""
-    from agentmark.readers import archive, json_text, source
+    from agentmark.readers import archive, source
 
     for module in (packing, archive, json_text, source):
         monkeypatch.setattr(module, "MAX_HELD", 2 << 20)
@@ -579,6 +580,16 @@ def test_limits_hold_before_the_memory_is_full(tmp_path: Path, monkeypatch: pyte
         path.write_bytes(inspect_eval([long], method))
         with pytest.raises(RecordError, match=r"samples/2_epoch_1\.json: member: is larger than"):
             list(open_log(path))
+
+
+def test_a_cut_document_is_closed_in_time_that_grows_with_its_length() -> None:
+    depth = 100_000
+    text = "[" * depth + "{}," * depth
+    begun = time.process_time()
+    closed = json_text.completed(text)
+    assert time.process_time() - begun < 5, "the square of the depth would take minutes"
+    assert closed == text[:-1] + "]" * depth
+    assert json_text.completed('{"a":[{"b":[{}]},{"c":[1,{') == '{"a":[{"b":[{}]}],"\\u0000cut short":true}'
 
 
 def test_a_zip_whose_table_lies_is_an_error(tmp_path: Path) -> None:

@@ -53,7 +53,7 @@ def completed(text: str) -> str | None:
     Objects that are closed too early get a member that says so. What is inside a whole item is not touched.
     """
     open_brackets: list[str] = []
-    best: tuple[int, str] | None = None
+    end: int | None = None
     for token in _TOKEN.finditer(text):
         bracket = token[0]
         if bracket in ("{", "["):
@@ -62,17 +62,27 @@ def completed(text: str) -> str | None:
             if not open_brackets or open_brackets.pop() != {"}": "{", "]": "["}[bracket]:
                 return None
             if bracket == "}" and open_brackets and open_brackets[-1] == "[":
-                best = token.end(), "".join(open_brackets)
+                end = token.end()
         elif bracket == '"':
             break
     else:
         if not open_brackets:
             return None
-    if best is None:
+    if end is None:
         return None
-    end, brackets = best
     closers = {"[": "]", "{": f",{json.dumps(CUT_MEMBER)}:true}}"}
-    return text[:end] + "".join(closers[bracket] for bracket in reversed(brackets))
+    return text[:end] + "".join(closers[bracket] for bracket in reversed(_open_at(text, end)))
+
+
+def _open_at(text: str, end: int) -> list[str]:
+    """The brackets that are open there. To keep them at every item would cost the square of the depth."""
+    open_brackets: list[str] = []
+    for token in _TOKEN.finditer(text, 0, end):
+        if token[0] in ("{", "["):
+            open_brackets.append(token[0])
+        elif token[0] in ("}", "]"):
+            open_brackets.pop()
+    return open_brackets
 
 
 class ArrayItems:

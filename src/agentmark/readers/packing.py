@@ -10,7 +10,8 @@ from agentmark.core.errors import MissingExtraError, RecordError
 
 MIB = 1 << 20
 # What is held at once, unpacked: a line, an item of an array, a document, a member of a zip file.
-MAX_HELD = 256 * MIB
+# Parsed, JSON takes up to some thirty times as much: this is what keeps a hostile file below two GiB.
+MAX_HELD = 64 * MIB
 
 GZIP_MAGIC = b"\x1f\x8b"
 ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
