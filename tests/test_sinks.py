@@ -104,6 +104,42 @@ def test_only_the_newest_full_files_are_kept_and_numbers_go_on(tmp_path: Path) -
     assert read_folder(tmp_path) == records[3:6]
 
 
+def test_numbers_go_on_when_full_files_are_moved_away(tmp_path: Path) -> None:
+    records, archive = the_run(), tmp_path / "archive"
+    archive.mkdir()
+    for part in (records[:4], records[4:8], records[8:12]):
+        with RotatingLog(tmp_path / "run.jsonl", max_bytes=1) as log:
+            write_all(log, part)
+        for full in tmp_path.glob("run-*.jsonl"):
+            assert not (archive / full.name).exists()
+            full.rename(archive / full.name)
+    assert read_folder(archive) == records[:11]
+    (tmp_path / "run.jsonl.lock").write_text("1000.000000\n")
+    with RotatingLog(tmp_path / "run.jsonl", max_bytes=1) as log:
+        write_all(log, records[12:14])
+    assert (tmp_path / "run-000002.jsonl").exists(), "an older note, without a number"
+
+
+@pytest.mark.parametrize(
+    "make",
+    [LogWriter, lambda p: LogWriter(p, chain=ChainWriter()), lambda p: RotatingLog(p, max_bytes=5000), SqliteLog],
+    ids=["plain", "chained", "rotating", "sqlite"],
+)
+def test_a_closed_log_touches_nobody_elses_file(tmp_path: Path, make: Callable[[Path], Any]) -> None:
+    """The numbers of closed descriptors are used again: a late write or a second close would meet another file."""
+    log = make(tmp_path / "run.log")
+    log.write(the_run()[0])
+    log.close()
+    others = [os.open(tmp_path / f"other-{i}", os.O_RDWR | os.O_CREAT) for i in range(4)]
+    with pytest.raises(SettingError, match="is closed"):
+        log.write(the_run()[1])
+    log.close()
+    assert [os.fstat(other).st_size for other in others] == [0] * 4
+    for other in others:
+        os.close(other)
+    assert next(iter(open_log(tmp_path / "run.log"))).context == the_run()[0].context
+
+
 def test_a_line_that_a_crash_tore_is_closed_not_grown_onto(tmp_path: Path) -> None:
     records = the_run()
     path = tmp_path / "run.jsonl"
@@ -180,12 +216,23 @@ def test_a_fork_writes_beside_its_parent(tmp_path: Path) -> None:
     script = """
 import os, sys
 from agentmark import Embedder, SharedKey
+from agentmark.core.errors import SettingError
 from agentmark.sinks.rotating import RotatingLog
 from agentmark.sinks.sqlite import SqliteLog
 marker = Embedder(SharedKey(bytes(range(100, 132))), 5, payload_len=8)
-logs = [RotatingLog(sys.argv[1] + "/a.jsonl", max_bytes=5000), SqliteLog(sys.argv[1] + "/b.db")]
+database = SqliteLog(sys.argv[1] + "/b.db")
+logs = [RotatingLog(sys.argv[1] + "/a.jsonl", max_bytes=5000), database]
 child = os.fork()
 session = marker.session()
+if child == 0:
+    try:
+        database.write(marker.session().choose({"a": 1, "b": 2}).record)
+    except SettingError as error:
+        assert "each process opens its own" in str(error)
+    else:
+        os._exit(1)
+    database.close()
+    logs[1] = SqliteLog(sys.argv[1] + "/b.db")
 for _ in range(100):
     record = session.choose({"a": 1, "b": 2}).record
     for log in logs:
@@ -243,8 +290,10 @@ def test_other_databases_and_files_are_left_alone(tmp_path: Path) -> None:
     connection = sqlite3.connect(other)
     connection.execute("CREATE TABLE wages (name TEXT)")
     connection.close()
+    before = other.read_bytes()
     with pytest.raises(SettingError, match="something else: it holds the table wages"):
         SqliteLog(other)
+    assert other.read_bytes() == before, "not even its journal mode is changed"
     newer = tmp_path / "newer.db"
     SqliteLog(newer).close()
     connection = sqlite3.connect(newer)

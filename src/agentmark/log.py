@@ -40,7 +40,7 @@ class LogWriter:
             raise SettingError("chain", "serves a log already; make one for each")
         self.path = Path(path)
         self._syncer = new_syncer(fsync)
-        self._descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
+        self._file: int | None = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
         # A crash may have left half a line. The next record then begins by closing it.
         self._torn = self._ends_torn()
         self._chain = chain
@@ -116,12 +116,22 @@ class LogWriter:
         self._syncer.wrote(self._descriptor)
 
     def close(self) -> None:
-        """Close the log; a chained one with a last checkpoint."""
+        """Close the log; a chained one with a last checkpoint. Again, it does nothing."""
+        if self._file is None:
+            return
         try:
             self.checkpoint()
             self._syncer.finish(self._descriptor)
         finally:
-            os.close(self._descriptor)
+            # The number is the system's to give away from here on: whoever has it next must not get our lines.
+            closing, self._file = self._descriptor, None
+            os.close(closing)
+
+    @property
+    def _descriptor(self) -> int:
+        if self._file is None:
+            raise SettingError(str(self.path), "is closed")
+        return self._file
 
     def _ends_torn(self) -> bool:
         return ends_torn(self._descriptor)

@@ -58,7 +58,7 @@ class RotatingLog:
         self._clock = clock
         self._thread_lock = threading.Lock()
         self._descriptor: int | None = None
-        self._lock_descriptor = self._open_lock()
+        self._lock_file: int | None = self._open_lock()
         self._process = os.getpid()
 
     def write(self, record: StepRecord) -> None:
@@ -78,13 +78,24 @@ class RotatingLog:
             _pack(full)
 
     def close(self) -> None:
-        """Close the files. The last one stays as it is, for the next writer."""
+        """Close the files. The last one stays as it is, for the next writer. Again, it does nothing."""
         with self._thread_lock:
-            if self._descriptor is not None:
-                self._syncer.finish(self._descriptor)
-                os.close(self._descriptor)
-                self._descriptor = None
-            os.close(self._lock_descriptor)
+            # The numbers are the system's to give away from here on: whoever has them next must not get our lines.
+            current, self._descriptor = self._descriptor, None
+            lock, self._lock_file = self._lock_file, None
+            try:
+                if current is not None:
+                    self._syncer.finish(current)
+            finally:
+                for descriptor in (current, lock):
+                    if descriptor is not None:
+                        os.close(descriptor)
+
+    @property
+    def _lock_descriptor(self) -> int:
+        if self._lock_file is None:
+            raise SettingError(str(self.path), "is closed")
+        return self._lock_file
 
     def __enter__(self) -> Self:
         return self
@@ -93,15 +104,16 @@ class RotatingLog:
         self.close()
 
     def _open_lock(self) -> int:
-        # The lock file also holds since when the present file is being written: file systems do not keep that.
+        # The lock file also holds since when the present file is being written, which file systems do not keep, and the
+        # number that was given last.
         return os.open(self.path.with_name(self.path.name + ".lock"), os.O_RDWR | os.O_CREAT, 0o644)
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
         with self._thread_lock:
-            if os.getpid() != self._process:
+            if self._lock_file is not None and os.getpid() != self._process:
                 # A fork shares the open file, and with it the lock: it would not keep the two apart.
-                self._process, self._lock_descriptor = os.getpid(), self._open_lock()
+                self._process, self._lock_file = os.getpid(), self._open_lock()
             fcntl.flock(self._lock_descriptor, fcntl.LOCK_EX)
             try:
                 yield
@@ -114,18 +126,32 @@ class RotatingLog:
             with suppress(FileNotFoundError):
                 if os.path.samestat(os.fstat(self._descriptor), self.path.stat()):
                     return self._descriptor
-            os.close(self._descriptor)
+            closing, self._descriptor = self._descriptor, None
+            os.close(closing)
         self._descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
         if os.fstat(self._descriptor).st_size == 0 or self._begun_at() is None:
-            os.truncate(self._lock_descriptor, 0)
-            os.pwrite(self._lock_descriptor, f"{self._clock():.6f}\n".encode(), 0)
+            self._note(self._clock(), self._last_number())
         return self._descriptor
+
+    def _note(self, begun_at: float, last_number: int) -> None:
+        # Longer than any note before it, or as long: no moment in which the number is gone.
+        os.pwrite(self._lock_descriptor, f"{begun_at:<32.6f} {last_number:<24}\n".encode(), 0)
+
+    def _noted(self) -> list[str]:
+        return os.pread(self._lock_descriptor, 64, 0).decode("ascii", "replace").split()
 
     def _begun_at(self) -> float | None:
         try:
-            return float(os.pread(self._lock_descriptor, 64, 0))
-        except ValueError:
+            return float(self._noted()[0])
+        except (IndexError, ValueError):
             return None
+
+    def _last_number(self) -> int:
+        """The number that was given last. Full files may have been moved away since, and must not meet their like."""
+        try:
+            return int(self._noted()[1])
+        except (IndexError, ValueError):
+            return 0
 
     def _is_due(self, descriptor: int, line_size: int) -> bool:
         size = os.fstat(descriptor).st_size
@@ -139,7 +165,8 @@ class RotatingLog:
     def _put_aside(self) -> Path:
         """Give the full file its number, and drop the oldest ones that are beyond what is kept."""
         numbered = full_files(self.path)
-        number = 1 + max(numbered, default=0)
+        number = 1 + max([self._last_number(), *numbered])
+        self._note(self._begun_at() or self._clock(), number)
         full = self.path.with_name(f"{self.path.stem}-{number:06}{self.path.suffix}")
         self.path.rename(full)
         if self._syncer.policy != "never":

@@ -56,7 +56,7 @@ class SqliteLog:
         self._clock = clock
         self._lock = threading.Lock()
         self._process = os.getpid()
-        self._connection = self._open()
+        self._connection: sqlite3.Connection | None = self._open()
 
     def write(self, record: StepRecord) -> None:
         """Append one record, in a transaction of its own."""
@@ -69,17 +69,22 @@ class SqliteLog:
             self._clock(),
         )
         with self._lock:
+            if self._connection is None:
+                raise SettingError(str(self.path), "is closed")
             if os.getpid() != self._process:
-                # A connection must not cross a fork.
-                self._process, self._connection = os.getpid(), self._open()
+                # SQLite loses what is written across a fork, even through a second connection.
+                raise SettingError(str(self.path), "was opened before a fork: each process opens its own")
             self._connection.execute(
                 "INSERT INTO records (session, step, context, key_id, line, written_at) VALUES (?, ?, ?, ?, ?, ?)", row
             )
 
     def close(self) -> None:
-        """Close the database; the last one to do so folds its write-ahead log into it."""
+        """Close the database; the last one to do so folds its write-ahead log into it. Again, it does nothing."""
         with self._lock:
-            self._connection.close()
+            # In a fork it is the parent's, and stays open.
+            if self._connection is not None and os.getpid() == self._process:
+                self._connection.close()
+                self._connection = None
 
     def __enter__(self) -> Self:
         return self
@@ -103,6 +108,8 @@ class SqliteLog:
 
 def _set_up(connection: sqlite3.Connection, path: Path) -> None:
     """Make the table, or see that it is ours. Two processes may come here at once."""
+    # Before anything is changed: to switch another's database to WAL would last.
+    is_made = _check_ours(connection, path)
     deadline = time.monotonic() + BUSY_S
     while True:
         try:
@@ -113,20 +120,31 @@ def _set_up(connection: sqlite3.Connection, path: Path) -> None:
             if time.monotonic() > deadline:
                 raise
             time.sleep(0.05)
-    if connection.execute("PRAGMA application_id").fetchone()[0] == APPLICATION_ID:
-        version = connection.execute("PRAGMA user_version").fetchone()[0]
-        if version != SCHEMA_VERSION:
-            raise SettingError(str(path), f"holds schema {version}, this build writes {SCHEMA_VERSION}")
+    if is_made:
         return
     connection.execute("BEGIN IMMEDIATE")
-    tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-    is_ours = connection.execute("PRAGMA application_id").fetchone()[0] == APPLICATION_ID
-    if tables and not is_ours:
-        connection.execute("ROLLBACK")
-        raise SettingError(str(path), f"is a database of something else: it holds the table {min(tables)}")
+    # Closing the connection, if it is another's by now, rolls back.
+    _check_ours(connection, path)
     for statement in _statements(SCHEMA):
         connection.execute(statement)
     connection.execute("COMMIT")
+
+
+def _check_ours(connection: sqlite3.Connection, path: Path) -> bool:
+    """True if it is a log of ours, False if it is empty; anything else is refused."""
+    # Both in one statement, so that a maker at work is seen before or after, never between.
+    application, tables = connection.execute(
+        "SELECT (SELECT application_id FROM pragma_application_id),"
+        " (SELECT min(name) FROM sqlite_master WHERE type = 'table')"
+    ).fetchone()
+    if application == APPLICATION_ID:
+        version = connection.execute("PRAGMA user_version").fetchone()[0]
+        if version != SCHEMA_VERSION:
+            raise SettingError(str(path), f"holds schema {version}, this build writes {SCHEMA_VERSION}")
+        return True
+    if tables is not None:
+        raise SettingError(str(path), f"is a database of something else: it holds the table {tables}")
+    return False
 
 
 def _statements(script: str) -> list[str]:
