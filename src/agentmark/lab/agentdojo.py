@@ -7,7 +7,7 @@ from agentmark.lab.utility import power_table, utility_table
 NAME = "agentdojo"
 TITLE = "AgentDojo: success by each task's own check, and bits a step"
 
-TRIALS = Trials("agentdojo", seeds=3, more={0.05: 40, 0.15: 80}, quick_tasks=3)
+TRIALS = Trials("agentdojo", seeds=3, more={0.05: 40, 0.15: 76}, quick_tasks=3)
 
 NOTE = (
     "AgentDojo v1.2.2, 97 user tasks, no attacks. A behavior is the next tool or the answer. Arguments are the ground "
