@@ -13,6 +13,7 @@ NOTE = (
     "AgentDojo v1.2.2, 97 user tasks, no attacks. A behavior is the next tool or the answer. Arguments are the ground "
     "truth's when its plan holds the tool; any other tool is really called, with arguments of some other call of it, "
     "and what it changes stays changed. The answer is the ground truth's once every planned call was made, else empty."
+    " Red-green is compared with the same trials of the baseline, fewer than all."
 )
 
 

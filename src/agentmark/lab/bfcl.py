@@ -13,6 +13,7 @@ NOTE = (
     "BFCL v4, multi-turn base, 200 conversations. A behavior is the next function or the end of the turn. Arguments "
     "are the ground truth's when its plan for the turn holds the function; any other function is really called, with "
     "arguments of some other call of it, and what it changes stays changed."
+    " Red-green is compared with the same trials of the baseline, fewer than all."
 )
 
 
