@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from agentmark import Decider, Embedder, SharedKey, StepRecord
 from agentmark.core.errors import ElicitationError, SettingError, UnsupportedError, UpstreamError
 from agentmark.elicit.auto import elicitor_for
 from agentmark.elicit.chat import ChatReply, ChatRequest, FunctionChat
@@ -404,3 +405,118 @@ async def _raise(request: ChatRequest) -> str:
 def test_a_lent_model_that_raises_is_an_upstream_that_failed(chat: FunctionChat) -> None:
     with pytest.raises(UpstreamError, match=r"connection refused|division by zero"):
         asyncio.run(Verbalised(chat).aelicit(Situation.of(["a", "b"], "")))
+
+
+# --- what must not break an agent, and must not reach a log ----------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "usage", [{"prompt_tokens": "12"}, {"prompt_tokens": 1.5}, {"prompt_tokens": -1}, {"prompt_tokens": 1 << 60}]
+)
+def test_counts_that_are_none_are_left_out(usage: dict[str, Any]) -> None:
+    def answer(body: dict[str, Any]) -> dict[str, Any]:
+        return {**chat_answer(SAID)(body), "usage": usage}  # type: ignore[dict-item]
+
+    with FakeProvider({CHAT: answer}) as provider:
+        said = elicitor_for(endpoint(provider), "verbalised").elicit(SITUATION)
+    assert said.weights == LIST
+    assert "input_tokens" not in said.as_meta()
+
+
+@pytest.mark.parametrize("logprob", [1000.0, float("nan"), 0.5])
+def test_what_is_no_log_probability_is_refused(logprob: float) -> None:
+    chat = ScriptedChat(lambda _: ChatReply(text="A", top_logprobs=[[("A", logprob)]]))
+    with pytest.raises(UpstreamError, match="no log-probability"):
+        Labels(chat).elicit(SITUATION)
+
+
+def test_auto_reaches_words_where_log_probabilities_are_refused() -> None:
+    def reasoning_model(body: dict[str, Any]) -> Any:
+        if "logprobs" in body:
+            return Refusal(400, "Unsupported parameter: 'logprobs' is not supported with this model.")
+        return chat_answer(SAID)(body)
+
+    with FakeProvider({CHAT: reasoning_model}) as provider:
+        auto = elicitor_for(endpoint(provider))
+        assert [auto.elicit(SITUATION).method for _ in range(2)] == ["verbalised", "verbalised"]
+        assert len(provider.requests) == 5
+
+
+def test_labels_are_never_read_at_another_temperature() -> None:
+    def picky(body: dict[str, Any]) -> Any:
+        if "temperature" in body:
+            return Refusal(400, "'temperature' is not supported with this model")
+        return chat_answer("A", top_logprobs=lambda _: {"A": 0.0})(body)
+
+    with FakeProvider({CHAT: picky}) as provider, pytest.raises(UnsupportedError, match="temperature 1"):
+        elicitor_for(endpoint(provider), "labels").elicit(SITUATION)
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "Your request asks what the temperature in Oslo is, which is not allowed.",
+        "max_tokens is too large: the maximum context length is 8192",
+    ],
+)
+def test_text_that_merely_names_a_parameter_changes_nothing(message: str) -> None:
+    with FakeProvider({CHAT: Refusal(400, message)}) as provider:
+        elicitor = Verbalised(HttpChat(endpoint(provider)), temperature=0.5, max_tokens=99)
+        for _ in range(2):
+            with pytest.raises(UpstreamError, match="HTTP 400"):
+                elicitor.elicit(SITUATION)
+    assert all({"temperature", "max_tokens"} <= body.keys() for _, body in provider.requests)
+
+
+def test_an_endpoint_refuses_secrets_where_they_would_leak() -> None:
+    with pytest.raises(SettingError, match="user or a password") as caught:
+        Endpoint("http://user:hunter2@127.0.0.1/v1", "m")
+    assert "hunter2" not in str(caught.value)
+    with pytest.raises(SettingError, match="no header can carry") as caught:
+        Endpoint("http://127.0.0.1/v1", "m", api_key="sk-secret\n")
+    assert "secret" not in str(caught.value)
+
+
+PRIVATE = "Patient John Doe"
+
+
+def raising(_: ChatRequest) -> str:
+    raise RuntimeError(PRIVATE)
+
+
+@pytest.mark.parametrize(
+    "elicitor",
+    [
+        Verbalised(FunctionChat("m", complete=raising)),
+        Verbalised(ScriptedChat(lambda _: json.dumps({PRIVATE: 1.0}))),
+        Verbalised(ScriptedChat(lambda _: f'{{"{PRIVATE}": 1, "{PRIVATE}": 1}}')),
+    ],
+    ids=["the model raised", "an unknown name", "a name twice"],
+)
+def test_the_models_words_stay_out_of_the_log(elicitor: Verbalised) -> None:
+    records: list[StepRecord] = []
+
+    class Memory:
+        def write(self, record: StepRecord) -> None:
+            records.append(record)
+
+    decider = Decider(Embedder(SharedKey.generate(), 1, payload_len=8), elicitor, Memory())
+    decision = decider.decide(CANDIDATES, "What next?")
+    decider.observe(decision, PRIVATE)
+    assert records[0].behavior == "(other)"
+    assert PRIVATE not in records[0].to_json()
+    assert PRIVATE in str(decision.elicitation.fault)
+
+
+def test_a_made_up_tool_is_not_named_in_the_log() -> None:
+    records: list[StepRecord] = []
+
+    class Memory:
+        def write(self, record: StepRecord) -> None:
+            records.append(record)
+
+    decider = Decider(Embedder(SharedKey.generate(), 1, payload_len=8), Verbalised(ScriptedChat([SAID])), Memory())
+    decider.observe(decider.decide(CANDIDATES, "What next?"), PRIVATE)
+    assert records[1].enforced is False
+    assert records[1].meta is not None
+    assert records[1].meta["did"] == "(other)"

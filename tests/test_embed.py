@@ -1,6 +1,7 @@
 """The embedding side: contexts are used once, nothing is bent, threads do not collide."""
 
 import asyncio
+import os
 import random
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
@@ -19,6 +20,7 @@ from agentmark import (
     RegistryError,
     SettingError,
     SharedKey,
+    StepRecord,
     Verifier,
 )
 from agentmark.core import scheme_r
@@ -167,3 +169,21 @@ def test_marked_and_unmarked_choices_cannot_be_told_apart_by_their_frequencies()
     from scipy.stats import chi2
 
     assert chi2.sf(statistic, len(names) - 1) > 1e-6
+
+
+def test_a_forked_copy_goes_on_as_a_session_of_its_own() -> None:
+    """Workers that are forked after a session was made must not repeat its contexts (law L4)."""
+    session = Embedder(SharedKey.generate(), 5, payload_len=8).session()
+    first = session.choose({"a": 1, "b": 1}).record
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        line = session.choose({"a": 1, "b": 1}).record.to_json()
+        os.write(writing, line.encode())
+        os._exit(0)
+    os.waitpid(child, 0)
+    forked = StepRecord.from_json(os.read(reading, 1 << 16))
+    mine = session.choose({"a": 1, "b": 1}).record
+    assert (mine.session, mine.step_index) == (first.session, 1)
+    assert forked.session != first.session
+    assert forked.context != mine.context

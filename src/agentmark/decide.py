@@ -13,13 +13,15 @@ from typing import Any, Literal, Protocol, Self
 
 from agentmark.core.distribution import Rational
 from agentmark.core.errors import DistributionError, ElicitationError, SettingError
-from agentmark.elicit.situation import Candidates, Elicitation, Elicitor, Message, Situation
+from agentmark.elicit.situation import Candidates, Elicitation, Elicitor, Message, Situation, one_line
 from agentmark.embed import Embedder, Session
 from agentmark.log import LogWriter
 from agentmark.record import StepRecord
 
 # A decision among one candidate needs no model.
 ONLY_CANDIDATE = "only candidate"
+# What a log calls a behavior that was not among the candidates.
+OTHER = "(other)"
 
 
 class Sink(Protocol):
@@ -36,6 +38,8 @@ class Decision:
     elicitation: Elicitation
     # The record that was logged; None while nothing has been decided.
     record: StepRecord | None
+    # What could have been done, by name.
+    names: tuple[str, ...] = ()
 
     @property
     def marked(self) -> bool:
@@ -131,15 +135,15 @@ class Decider:
         if decision.record is None:
             if behavior is None:
                 return None
-            reason = f"elicitation failed: {decision.elicitation.fault}"
-            record = self.session.unmarked(
-                behavior, reason=_one_line(reason), meta={**self._meta, **decision.elicitation.as_meta()}
-            ).record
+            said = decision.elicitation
+            reason = one_line(f"elicitation failed: {said.logged_fault or said.fault}")
+            did = _known(behavior, decision)
+            record = self.session.unmarked(did, reason=reason, meta={**self._meta, **said.as_meta()}).record
         elif behavior == decision.behavior:
             return None
         else:
-            did = {} if behavior is None else {"did": behavior}
-            record = replace(decision.record.with_enforced(False), meta={**(decision.record.meta or {}), **did})
+            done = {} if behavior is None else {"did": _known(behavior, decision)}
+            record = replace(decision.record.with_enforced(False), meta={**(decision.record.meta or {}), **done})
         self._write(record)
         return record
 
@@ -164,13 +168,16 @@ class Decider:
                     elicitation.weights, context=context, meta={**self._meta, **elicitation.as_meta()}
                 )
             except DistributionError as error:
-                elicitation = replace(elicitation, weights=None, fault=str(error))
+                # The field may quote what the model said; the fault is ours.
+                logged = f"a list that cannot be used: {error.fault}"
+                elicitation = replace(elicitation, weights=None, fault=str(error), logged_fault=logged)
             else:
                 self._write(choice.record)
-                return Decision(choice.behavior, elicitation, choice.record)
+                return Decision(choice.behavior, elicitation, choice.record, tuple(situation.names))
         if self._fail == "closed":
-            raise ElicitationError(elicitation.method, elicitation.fault or "no list")
-        return Decision(None, elicitation, None)
+            fault = elicitation.fault or "no list"
+            raise ElicitationError(elicitation.method, fault, logged=elicitation.logged_fault)
+        return Decision(None, elicitation, None, tuple(situation.names))
 
     def _write(self, record: StepRecord) -> None:
         if self.log is not None:
@@ -185,7 +192,7 @@ def _without_asking(situation: Situation) -> Elicitation | None:
 
 
 def _failed(error: ElicitationError, elicitor: Elicitor) -> Elicitation:
-    return Elicitation(method=elicitor.name, model="none", weights=None, fault=error.fault)
+    return Elicitation(method=elicitor.name, model="none", weights=None, fault=error.fault, logged_fault=error.logged)
 
 
 def _check_names(weights: Mapping[str, Rational], situation: Situation) -> None:
@@ -199,7 +206,6 @@ def _check_names(weights: Mapping[str, Rational], situation: Situation) -> None:
             raise DistributionError(f"weights[{name!r}]", "is missing")
 
 
-def _one_line(text: str, limit: int = 300) -> str:
-    """A reason for a record: printable, and no longer than anyone reads."""
-    flat = " ".join(text.encode("utf-8", "replace").decode("utf-8").split())
-    return flat if len(flat) <= limit else flat[: limit - 1] + "…"
+def _known(behavior: str, decision: Decision) -> str:
+    """What was done, by name. A name that was not on offer is the model's own text, and stays out of the log."""
+    return behavior if behavior in decision.names else OTHER

@@ -1,5 +1,6 @@
 """The embedding side: an `Embedder` holds key and identity, a `Session` marks the decisions of one run."""
 
+import os
 import secrets
 import threading
 from collections.abc import Mapping
@@ -91,10 +92,14 @@ class Session:
     """The decisions of one run. Thread-safe; does no I/O, so it can be called from an event loop."""
 
     def __init__(self, embedder: Embedder, session_id: str, first_step: int) -> None:
-        self.id = session_id
         self._embedder = embedder
+        self._begin(session_id, first_step)
+
+    def _begin(self, session_id: str, first_step: int) -> None:
+        self.id = session_id
         self._next_step = first_step
         self._used: set[bytes] = set()
+        self._process = os.getpid()
         self._lock = threading.Lock()
 
     def choose(
@@ -144,6 +149,9 @@ class Session:
 
     def _claim(self, step_index: int | None, extra: Mapping[str, object] | None) -> "_Claim":
         """Take a step index and its context; say whether this context is new (law L4)."""
+        if self._process != os.getpid():
+            # A forked copy would repeat the contexts of its original: it goes on as a session of its own.
+            self._begin(secrets.token_hex(SESSION_NONCE_SIZE), 0)
         with self._lock:
             if step_index is None:
                 step_index = self._next_step

@@ -4,7 +4,7 @@ import random
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from math import comb, floor
+from math import exp, floor, lgamma, log, log1p
 from statistics import fmean
 from typing import TypedDict
 
@@ -79,7 +79,9 @@ def mean_deviation(trials: int, p: float) -> float:
     if p <= 0 or p >= 1:
         return 0.0
     v = floor(trials * p) + 1
-    return 2 * v * comb(trials, v) * p**v * (1 - p) ** (trials - v + 1) / trials
+    # In logarithms: binomial coefficients of a thousand trials are beyond floats.
+    ways = lgamma(trials + 1) - lgamma(v + 1) - lgamma(trials - v + 1)
+    return 2 * v * exp(ways + v * log(p) + (trials - v + 1) * log1p(-p)) / trials
 
 
 def free_choices(

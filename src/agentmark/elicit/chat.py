@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Protocol
 
 from agentmark.core.errors import AgentMarkError, SettingError, UpstreamError
-from agentmark.elicit.situation import Elicitation, Message, Situation
+from agentmark.elicit.situation import Elicitation, Message, Situation, whole
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +72,7 @@ class FunctionChat:
         except AgentMarkError:
             raise
         except Exception as error:
-            raise UpstreamError(self.model, repr(error)) from error
+            raise UpstreamError(self.model, repr(error), logged=f"the model raised {type(error).__name__}") from error
 
     async def acomplete(self, request: ChatRequest) -> ChatReply:
         if self._acomplete is None:
@@ -82,7 +82,7 @@ class FunctionChat:
         except AgentMarkError:
             raise
         except Exception as error:
-            raise UpstreamError(self.model, repr(error)) from error
+            raise UpstreamError(self.model, repr(error), logged=f"the model raised {type(error).__name__}") from error
 
 
 def _as_reply(reply: str | ChatReply) -> ChatReply:
@@ -146,5 +146,5 @@ class _Tally:
 
 
 def _sum(counts: list[int | None]) -> int | None:
-    known = [count for count in counts if count is not None]
+    known = [count for count in map(whole, counts) if count is not None]
     return sum(known) if known else None

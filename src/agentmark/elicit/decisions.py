@@ -4,13 +4,13 @@ import asyncio
 import random
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from math import isfinite
+from math import inf
 from typing import Any
 
 from agentmark.core.errors import SettingError, UnsupportedError, UpstreamError
 from agentmark.elicit.endpoint import Endpoint
 from agentmark.elicit.prompts import transcript
-from agentmark.elicit.situation import Elicitation, Situation
+from agentmark.elicit.situation import Elicitation, Situation, whole
 
 MIN_OPTIONS, MAX_OPTIONS = 2, 255
 _QUESTION = "next_step"
@@ -46,7 +46,7 @@ class Decisions:
         except UpstreamError as error:
             if error.status in _NO_SUCH_ROUTE + _NOT_LIKE_THIS:
                 always = error.status in _NO_SUCH_ROUTE
-                raise UnsupportedError(self.route, error.fault, always=always) from None
+                raise UnsupportedError(self.route, error.fault, always=always, logged=error.logged) from None
             raise
         return self._read(reply, situation)
 
@@ -79,9 +79,10 @@ class Decisions:
             model=str(reply.get("model") or self.endpoint.model),
             weights=weights,
             fault=fault,
+            logged_fault=None if fault is None else "a decision that cannot be used",
             missing_mass=None if weights is None else max(0.0, 1 - sum(weights.values())),
-            input_tokens=used.get("input_tokens"),
-            output_tokens=used.get("output_tokens"),
+            input_tokens=whole(used.get("input_tokens")),
+            output_tokens=whole(used.get("output_tokens")),
         )
 
     def _stated(self, reply: Mapping[str, Any]) -> list[tuple[object, object]]:
@@ -103,17 +104,17 @@ class _UnusableError(ValueError):
     """Why a reply cannot be used."""
 
 
-def _checked(stated: list[tuple[object, object]], situation: Situation) -> dict[str, float]:
+def _checked(stated: list[tuple[object, object]], situation: Situation) -> dict[str, int | float]:
     """Every candidate once, nothing else, each with a finite probability (law L6)."""
-    weights: dict[str, float] = {}
+    weights: dict[str, int | float] = {}
     for name, value in stated:
         if not isinstance(name, str) or name not in situation.names:
             raise _UnusableError(f"{name!r} is no candidate")
         if name in weights:
             raise _UnusableError(f"{name!r} is there twice")
-        if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value) or value < 0:
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < inf:
             raise _UnusableError(f"the probability of {name!r} is {value!r}")
-        weights[name] = float(value)
+        weights[name] = value
     missing = [name for name in situation.names if name not in weights]
     if missing:
         raise _UnusableError(f"{missing[0]!r} has no probability")

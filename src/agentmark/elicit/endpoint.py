@@ -2,18 +2,27 @@
 
 import asyncio
 import json
+import re
 import urllib.error
 import urllib.request
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from http.client import HTTPException
 from typing import Any
+from urllib.parse import urlsplit
 
-from agentmark.core.errors import SettingError, UpstreamError
+from agentmark.core.errors import SettingError, UnsupportedError, UpstreamError
 from agentmark.elicit.chat import ChatReply, ChatRequest
+from agentmark.elicit.situation import whole
 
 MAX_REPLY_BYTES = 16 << 20
 _BAD_PARAMETER = (400, 422)
+_OPTIONAL = ("response_format", "max_completion_tokens", "max_tokens", "temperature", "top_logprobs", "logprobs")
+# A quoted name beside a word of refusal: text that merely speaks of temperatures is not one.
+_NOT_TAKEN = (
+    r"(?:unsupported|not support|unrecognized|unknown|not permitted|not allowed)[^.]*['\"`]{name}['\"`]"
+    r"|['\"`]{name}['\"`][^.]*(?:unsupported|not supported|not permitted|not allowed|not compatible)"
+)
 
 
 class _NoRedirects(urllib.request.HTTPRedirectHandler):
@@ -39,7 +48,11 @@ class Endpoint:
 
     def __post_init__(self) -> None:
         if not self.base_url.startswith(("http://", "https://")):
-            raise SettingError("base_url", f"{self.base_url!r} does not begin with http:// or https://")
+            raise SettingError("base_url", "does not begin with http:// or https://")
+        if "@" in urlsplit(self.base_url).netloc:
+            raise SettingError("base_url", "holds a user or a password; give the key as api_key")
+        if self.api_key is not None and not (self.api_key.isascii() and self.api_key.isprintable()):
+            raise SettingError("api_key", "has characters that no header can carry, such as a line's end")
 
     def post(self, route: str, body: Mapping[str, Any], *, method: str) -> dict[str, Any]:
         """Send one request. `method` is the elicitor's name, for errors."""
@@ -54,7 +67,8 @@ class Endpoint:
                 content = response.read(MAX_REPLY_BYTES + 1)
         except urllib.error.HTTPError as error:
             with error:
-                raise UpstreamError(method, _message(error), error.code) from None
+                message, parameter = _said(error)
+                raise UpstreamError(method, message, error.code, parameter=parameter) from None
         except (OSError, HTTPException) as error:
             raise UpstreamError(method, f"{url}: {getattr(error, 'reason', None) or error!r}") from None
         if len(content) > MAX_REPLY_BYTES:
@@ -67,23 +81,23 @@ class Endpoint:
             raise UpstreamError(method, f"{url}: the reply is not a JSON object")
         return parsed
 
-    async def apost(self, route: str, body: Mapping[str, Any], *, method: str) -> dict[str, Any]:
-        return await asyncio.to_thread(self.post, route, body, method=method)
 
-
-def _message(error: urllib.error.HTTPError) -> str:
-    """What the provider says of its error, as far as one line goes."""
+def _said(error: urllib.error.HTTPError) -> tuple[str, str | None]:
+    """What the provider says of its error, as far as one line goes, and which parameter it names as the cause."""
     try:
         body = error.read(1 << 16)
     except (OSError, HTTPException):
         body = b""
+    parameter = None
     try:
         content = json.loads(body)
         said = content.get("error", content)
         text = said.get("message", said) if isinstance(said, dict) else said
+        named = said.get("param") if isinstance(said, dict) else None
+        parameter = named if isinstance(named, str) else None
     except (ValueError, AttributeError, RecursionError):
         text = body.decode("utf-8", "replace")
-    return " ".join(str(text).split())[:300] or str(error.reason)
+    return " ".join(str(text).split())[:300] or str(error.reason), parameter
 
 
 class HttpChat:
@@ -109,6 +123,8 @@ class HttpChat:
         return await asyncio.to_thread(self.complete, request)
 
     def _body(self, request: ChatRequest) -> dict[str, Any]:
+        if request.top_logprobs and self._refused & {"logprobs", "temperature"}:
+            raise self._no_logprobs()
         body: dict[str, Any] = {"messages": list(request.messages)}
         if request.schema is not None:
             body["response_format"] = {
@@ -127,14 +143,30 @@ class HttpChat:
         return body
 
     def _learn(self, error: UpstreamError, body: dict[str, Any]) -> None:
-        """Remember an optional parameter that the provider names in its refusal; pass every other error on."""
-        if error.status not in _BAD_PARAMETER:
+        """Remember an optional parameter that the provider does not take; pass every other error on.
+
+        What a list is read from is not optional: without log-probabilities, or at another temperature, it is another
+        list. A length limit may be renamed, never dropped.
+        """
+        name = _refused_parameter(error, body)
+        if name is None or name == "max_completion_tokens":
             raise error
-        for name in ("response_format", "max_completion_tokens", "max_tokens", "temperature"):
-            if name in error.fault and name in body:
-                self._refused |= {name}
-                return
-        raise error
+        self._refused |= {"logprobs" if name == "top_logprobs" else name}
+        if body.get("logprobs") and name != "max_tokens":
+            raise self._no_logprobs() from None
+
+    def _no_logprobs(self) -> UnsupportedError:
+        return UnsupportedError("labels", f"{self.model} reports no log-probabilities at temperature 1", always=True)
+
+
+def _refused_parameter(error: UpstreamError, body: Mapping[str, Any]) -> str | None:
+    """Which parameter the provider does not take: named as such, or quoted in a sentence that says so."""
+    if error.status not in _BAD_PARAMETER:
+        return None
+    for name in _OPTIONAL:
+        if name in body and (error.parameter == name or re.search(_NOT_TAKEN.format(name=name), error.fault, re.I)):
+            return name
+    return None
 
 
 def read_completion(content: dict[str, Any]) -> ChatReply:
@@ -147,8 +179,8 @@ def read_completion(content: dict[str, Any]) -> ChatReply:
         return ChatReply(
             text=text if isinstance(text, str) else "",
             top_logprobs=None if logprobs is None else [_alternatives(token) for token in logprobs],
-            input_tokens=usage.get("prompt_tokens"),
-            output_tokens=usage.get("completion_tokens"),
+            input_tokens=whole(usage.get("prompt_tokens")),
+            output_tokens=whole(usage.get("completion_tokens")),
         )
     except (KeyError, IndexError, TypeError, AttributeError, ValueError):
         raise UpstreamError("chat", "the reply has not the shape of a chat completion") from None

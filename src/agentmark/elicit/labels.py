@@ -6,13 +6,14 @@ from math import exp
 from string import ascii_uppercase
 from typing import ClassVar
 
-from agentmark.core.errors import SettingError, UnsupportedError
+from agentmark.core.errors import SettingError, UnsupportedError, UpstreamError
 from agentmark.elicit.chat import Chat, ChatElicitor, ChatReply, ChatRequest, Dialogue
 from agentmark.elicit.prompts import transcript
 from agentmark.elicit.situation import Candidate, Elicitation, Message, Situation
 
 # What the large providers allow; local servers often allow more.
 MAX_TOP_LOGPROBS = 20
+MAX_LOGPROB = 0.01
 
 _SYSTEM = (
     "You plan the next step of an agent. You are shown its conversation and its options, each with a letter. Reply with"
@@ -84,6 +85,9 @@ def label_masses(alternatives: Sequence[tuple[str, float]], count: int) -> list[
     """Probability of each letter; a letter with a space before it is the same letter."""
     masses = dict.fromkeys(ascii_uppercase[:count], 0.0)
     for token, logprob in alternatives:
+        # Rounding may leave a little above zero; more than that, or no number, is no log-probability.
+        if not logprob <= MAX_LOGPROB:
+            raise UpstreamError("labels", f"{logprob} is no log-probability")
         letter = token.strip()
         if letter in masses:
             masses[letter] += exp(logprob)

@@ -102,16 +102,19 @@ class Logits:
 
     def _labels_for(self, count: int) -> list[tuple[str, int]]:
         """A, B, and so on, then pairs of letters: those that are a single token of this model."""
-        if len(self._labels) < count:
-            self._labels = []
+        found = self._labels
+        if len(found) < count:
+            # A list of its own, kept only when it is whole: several threads may be here at once.
+            found = []
             for label in (*ascii_uppercase, *["".join(pair) for pair in product(ascii_uppercase, repeat=2)]):
                 tokens = self.token_model.tokens(f" {label}")
-                if len(tokens) == 1 and len(self._labels) < count:
-                    self._labels.append((label, tokens[0].id))
-        if len(self._labels) < count:
-            fault = f"{count} candidates, and {self.token_model.model} has {len(self._labels)} one-token labels"
+                if len(tokens) == 1 and len(found) < count:
+                    found.append((label, tokens[0].id))
+            self._labels = found
+        if len(found) < count:
+            fault = f"{count} candidates, and {self.token_model.model} has {len(found)} one-token labels"
             raise UnsupportedError(self.name, fault, always=False)
-        return self._labels[:count]
+        return found[:count]
 
 
 def name_question(situation: Situation, shown: Sequence[Candidate]) -> list[Message]:

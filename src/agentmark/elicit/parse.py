@@ -7,7 +7,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import isfinite
+from math import inf
 from typing import Any
 
 from agentmark.core.distribution import first_repeated
@@ -19,7 +19,11 @@ _INSIDE = re.compile(r'(\[|"|"\s*:|,)\s*\Z')
 
 
 class ParseFault(ValueError):  # noqa: N818 - a finding about a reply, told to the model; not an error of ours
-    """Why a reply cannot be used, in words that the model is told too."""
+    """Why a reply cannot be used, in words that the model is told too; `kind` is the same without its own words."""
+
+    def __init__(self, kind: str, detail: str | None = None) -> None:
+        super().__init__(detail or kind)
+        self.kind = kind
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +49,8 @@ def parse_weights_and_arguments(text: str, names: Sequence[str]) -> Stated:
     content = _only_object(text)
     for key in content:
         if key not in (_WEIGHTS, _ARGUMENTS, _THOUGHT):
-            raise ParseFault(f'the key "{_short(key)}" is unknown; give "{_WEIGHTS}" and "{_ARGUMENTS}"')
+            fault = f'the key "{_short(key)}" is unknown; give "{_WEIGHTS}" and "{_ARGUMENTS}"'
+            raise ParseFault("an unknown key", fault)
     weights, arguments = content.get(_WEIGHTS), content.get(_ARGUMENTS)
     if not isinstance(weights, dict):
         raise ParseFault(f'"{_WEIGHTS}" is missing, or is not an object of probabilities')
@@ -85,7 +90,7 @@ def _only_object(text: str) -> dict[str, Any]:
 def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     repeated = first_repeated([name for name, _ in pairs])
     if repeated is not None:
-        raise ParseFault(f'the key "{_short(repeated)}" is there twice')
+        raise ParseFault("a key is there twice", f'the key "{_short(repeated)}" is there twice')
     return dict(pairs)
 
 
@@ -107,13 +112,14 @@ def _checked(content: Mapping[str, Any], names: Sequence[str], allow_missing: bo
 def _refuse_unknown(content: Mapping[str, Any], names: Sequence[str]) -> None:
     unknown = [key for key in content if key not in names]
     if unknown:
-        raise ParseFault(f"{_listed(unknown)} is not among the options; use their names exactly as given")
+        fault = f"{_listed(unknown)} is not among the options; use their names exactly as given"
+        raise ParseFault("a name that is not among the options", fault)
 
 
 def _number(name: str, value: object) -> int | float:
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise ParseFault(f'the probability of "{_short(name)}" is not a number')
-    if value < 0 or not isfinite(value):
+    if not 0 <= value < inf:
         raise ParseFault(f'the probability of "{_short(name)}" is negative or not finite')
     return value
 

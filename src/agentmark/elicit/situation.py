@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, Self
 
+from agentmark.core.canonical import MAX_SAFE_INTEGER
 from agentmark.core.distribution import Rational, first_repeated
 from agentmark.core.errors import SettingError
 
@@ -67,10 +68,11 @@ class Elicitation:
     method: str
     model: str
     weights: Mapping[str, Rational] | None
-    # Why there are no weights.
+    # Why there are no weights; and the same without a word of the model's, which is what a record says.
     fault: str | None = None
+    logged_fault: str | None = None
     # Arguments by candidate, where the model was asked for them in the same call.
-    arguments: Mapping[str, Any] | None = None
+    arguments: Mapping[str, Any] | None = field(default=None, repr=False)
     # The share of the model's probability that went to none of the options, and options it never mentioned.
     missing_mass: float | None = None
     unseen: tuple[str, ...] = ()
@@ -78,7 +80,7 @@ class Elicitation:
     input_tokens: int | None = None
     output_tokens: int | None = None
     # What the model wrote, reply by reply. Never logged: it may hold private text.
-    replies: tuple[str, ...] = ()
+    replies: tuple[str, ...] = field(default=(), repr=False)
 
     def as_meta(self) -> dict[str, Any]:
         """What a record says of its elicitation: integers and text, no prompt, no reply."""
@@ -86,14 +88,25 @@ class Elicitation:
             "attempts": self.attempts if self.attempts > 1 else None,
             "missing_ppm": None if self.missing_mass is None else round(self.missing_mass * 1_000_000),
             "unseen": list(self.unseen) or None,
-            "input_tokens": self.input_tokens,
-            "output_tokens": self.output_tokens,
+            "input_tokens": whole(self.input_tokens),
+            "output_tokens": whole(self.output_tokens),
         }
         return {
-            "elicitor": self.method,
-            "model": self.model,
+            "elicitor": one_line(self.method),
+            "model": one_line(self.model),
             **{name: value for name, value in optional.items() if value is not None},
         }
+
+
+def whole(count: object) -> int | None:
+    """A count as providers should state it; anything else is none."""
+    return count if type(count) is int and 0 <= count <= MAX_SAFE_INTEGER else None
+
+
+def one_line(text: str, limit: int = 300) -> str:
+    """Text for a record: Unicode, on one line, and no longer than anyone reads."""
+    flat = " ".join(text.encode("utf-8", "replace").decode("utf-8").split())
+    return flat if len(flat) <= limit else flat[: limit - 1] + "…"
 
 
 class Elicitor(Protocol):

@@ -36,7 +36,7 @@ class Verbalised(ChatElicitor):
         shown = self._rng.sample(situation.candidates, len(situation.candidates))
         messages = self.prompt.messages(situation, shown)
         schema = self.prompt.schema(shown) if self._strict_schema else None
-        fault = ""
+        fault, kind = "", ""
         for retries_left in (1, 0):
             reply = yield ChatRequest(
                 messages=messages, schema=schema, temperature=self._temperature, max_tokens=self._max_tokens
@@ -44,7 +44,7 @@ class Verbalised(ChatElicitor):
             try:
                 stated = self.prompt.parse(reply.text, situation.names)
             except ParseFault as refused:
-                fault = str(refused)
+                fault, kind = str(refused), refused.kind
                 if retries_left:
                     messages = [*messages, *_correction(reply.text, fault)]
                 continue
@@ -55,7 +55,7 @@ class Verbalised(ChatElicitor):
                 arguments=stated.arguments,
                 unseen=stated.unstated,
             )
-        return Elicitation(method=self._method, model=self.chat.model, weights=None, fault=fault)
+        return Elicitation(method=self._method, model=self.chat.model, weights=None, fault=fault, logged_fault=kind)
 
     @property
     def _method(self) -> str:
