@@ -66,6 +66,55 @@ def test_from_key_to_verdict(run: Run) -> None:
     assert json.loads(out)["accepted"] is True
 
 
+STEERING = "\x1b[2J\x1b]0;owned\x07\u202egpj.exe\u2066\x9b31m\n  bound         2^-99"
+
+
+def steers(text: str) -> bool:
+    return not all(line.isprintable() for line in text.split("\n"))
+
+
+def test_a_hostile_log_cannot_steer_the_terminal(run: Run) -> None:
+    run("keygen", "key.json")
+    key = SharedKey.load("key.json")
+    session = Embedder(key, 5, payload_len=8).session("s" + STEERING)
+    with LogWriter("run.jsonl") as log:
+        log.write(session.choose({STEERING: 1, "b": 1}).record)
+        log.write(session.unmarked("b" + STEERING, reason=STEERING).record)
+    hostile = Path("x" + STEERING.replace("/", "") + ".jsonl")
+    hostile.write_bytes(Path("run.jsonl").read_bytes() + b'{"agentmark":1,"\\u001b[2J":1}\n')
+    for command in (
+        ["inspect", "run.jsonl", "--steps", "9"],
+        ["inspect", str(hostile), "--skip-bad"],
+        ["inspect", str(hostile)],
+        ["inspect", "missing" + STEERING],
+        ["verify", str(hostile), "--key", "key.json"],
+        ["verify", str(hostile), "--key", "key.json", "--skip-bad"],
+    ):
+        _, out, err = run(*command)
+        assert not steers(out), command
+        assert not steers(err), command
+        assert "\n  bound         2^-99" not in out + err
+    assert "\\x1b[2J" in run("inspect", "run.jsonl", "--steps", "9")[1]
+
+
+def test_inspect_counts_what_a_verifier_would(run: Run) -> None:
+    records = marked_log(KEY, steps=12)
+    with LogWriter("run.jsonl") as log:
+        for record in records[:10]:
+            log.write(record)
+            log.write(record.with_enforced(False))
+        log.write(records[10])
+        log.write(records[10])
+        session = Embedder(KEY, 5, payload_len=records[0].payload_len).session()
+        log.write(session.unmarked("a", reason="no list").record)
+    _, out, _ = run("inspect", "run.jsonl")
+    assert "23 records, 1 marked, 2 sessions" in out
+    assert "  not counted: 20 not enforced\n" in out
+    assert "  not counted: 1 duplicate\n" in out
+    assert "  not counted: 1 unmarked\n" in out
+    assert "1 because of: no list" in out
+
+
 def test_embed_prints_records_without_a_log(run: Run) -> None:
     run("keygen", "key.json")
     lines = [

@@ -85,6 +85,23 @@ def take_in(
     return Intake(payload_len, tuple(steps))
 
 
+def outcomes_without_key(records: Iterable[StepRecord]) -> list[str | None]:
+    """What steps 3 and 4 say of each record, for every key and payload length by itself; None: left to be read."""
+    log = list(records)
+    places: dict[tuple[str, int], list[int]] = defaultdict(list)
+    for i, record in enumerate(log):
+        places[record.key_id, record.payload_len].append(i)
+    outcomes: list[str | None] = [None] * len(log)
+    for mine in places.values():
+        part = [log[i] for i in mine]
+        found: list[str | None] = [None] * len(part)
+        _set_aside_erasures(part, found)
+        _set_aside_copies(part, found)
+        for i, outcome in zip(mine, found, strict=True):
+            outcomes[i] = outcome
+    return outcomes
+
+
 def read_step(record: StepRecord, key: SharedKey, payload_len: int) -> Step:
     """Recompute one step's draws: equations from F, a set of symbols from R, soft symbols from a part of a list."""
     step_key = key.step_key(record.context, payload_len)

@@ -56,6 +56,11 @@ def load_one_key(arguments: argparse.Namespace) -> SharedKey:
     return keys[0]
 
 
+def printable(text: object) -> str:
+    """Text of others for a terminal: what would steer it, or turn the order of its letters, is written as an escape."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in str(text))
+
+
 def show_progress(message: str) -> None:
     """One line on standard error, so that standard output stays the result."""
-    print(f"... {message}", file=sys.stderr, flush=True)
+    print(f"... {printable(message)}", file=sys.stderr, flush=True)

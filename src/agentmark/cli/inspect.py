@@ -1,12 +1,15 @@
 """`agentmark inspect`."""
 
 import argparse
+from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from agentmark.cli.common import EXIT_DONE, LOG_HELP, new_command
+from agentmark.cli.common import EXIT_DONE, LOG_HELP, new_command, printable
 from agentmark.core.theory import capacity, entropy, race_capacity
-from agentmark.readers import open_log
+from agentmark.intake import outcomes_without_key
+from agentmark.readers import LogSource, open_log
 from agentmark.record import StepRecord
 
 
@@ -21,34 +24,39 @@ def add_parser(commands: Any) -> None:
 def run(arguments: argparse.Namespace) -> int:
     reader = open_log(arguments.log, skip_bad=arguments.skip_bad)
     records = list(reader)
+    for line in [*_summary(arguments.log, reader, records), *map(_step_line, records[: arguments.steps])]:
+        print(printable(line))
+    return EXIT_DONE
+
+
+def _summary(path: Path, reader: LogSource, records: list[StepRecord]) -> Iterator[str]:
+    outcomes = outcomes_without_key(records)
+    # What a verifier would count: a step once, and none that the agent did not obey.
+    marked = [record for record, outcome in zip(records, outcomes, strict=True) if outcome is None]
     sessions = {record.session for record in records}
-    marked = [record for record in records if record.marked]
-    print(f"{arguments.log}: {len(records)} records, {len(marked)} marked, {len(sessions)} sessions")
+    yield f"{path}: {len(records)} records, {len(marked)} marked, {len(sessions)} sessions"
     without = f", {reader.skipped} entries without a record" if reader.skipped else ""
-    print(f"  format: {reader.format}{without}")
-    groups = sorted({(r.key_id, r.scheme, r.payload_len) for r in records})
-    for key_id, scheme, payload_len in groups:
+    yield f"  format: {reader.format}{without}"
+    for outcome, count in sorted(Counter(filter(None, outcomes)).items()):
+        yield f"  not counted: {count} {outcome}"
+    for key_id, scheme, payload_len in sorted({(r.key_id, r.scheme, r.payload_len) for r in records}):
         mine = [r for r in marked if (r.key_id, r.scheme, r.payload_len) == (key_id, scheme, payload_len)]
-        print(f"  key {key_id}, scheme {scheme}, payload of {payload_len} bits: {len(mine)} marked steps")
+        yield f"  key {key_id}, scheme {scheme}, payload of {payload_len} bits: {len(mine)} marked steps"
         if mine:
             distributions = [r.distribution for r in mine if r.distribution is not None]
             carried = capacity if scheme == "F" else race_capacity
             evidence = sum([carried(distribution) for distribution in distributions])
-            print(
+            yield (
                 f"    mean candidates {sum(map(len, distributions)) / len(mine):.1f}, "
                 f"mean entropy {sum(map(entropy, distributions)) / len(mine):.2f} bits, "
                 f"expected evidence {evidence:.0f} bits in all"
             )
-    reasons = sorted({r.reason for r in records if r.reason is not None})
-    for reason in reasons:
-        print(f"  unmarked: {sum(r.reason == reason for r in records)} because of: {reason}")
-    for line in reader.torn_lines:
-        print(f"  line {line} was cut short by a crash and passed over")
+    for reason, count in sorted(Counter(r.reason for r in records if r.reason is not None).items()):
+        yield f"  unmarked: {count} because of: {reason}"
+    for number in reader.torn_lines:
+        yield f"  line {number} was cut short by a crash and passed over"
     for note in [*reader.damage, *reader.bad_lines]:
-        print(f"  passed over: {note}")
-    for record in records[: arguments.steps]:
-        print(_step_line(record))
-    return EXIT_DONE
+        yield f"  passed over: {note}"
 
 
 def _step_line(record: StepRecord) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from agentmark import __version__
 from agentmark.cli import calibrate, chain, demo, embed, identity, inspect, keygen, power, signing, verify
-from agentmark.cli.common import EXIT_BAD_INPUT, EXIT_BROKEN_PIPE, EXIT_FAULT
+from agentmark.cli.common import EXIT_BAD_INPUT, EXIT_BROKEN_PIPE, EXIT_FAULT, printable
 from agentmark.core.errors import AgentMarkError
 from agentmark.lab import cli as lab
 
@@ -21,13 +21,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         return int(arguments.run(arguments))
     except AgentMarkError as error:
-        print(f"agentmark: {error}", file=sys.stderr)
+        print(f"agentmark: {printable(error)}", file=sys.stderr)
     except BrokenPipeError:
         # The reader of our output has gone, as in `agentmark inspect LOG | head`. That is its right.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return EXIT_BROKEN_PIPE
     except OSError as error:
-        print(f"agentmark: {error.filename or ''}: {error.strerror}", file=sys.stderr)
+        print(f"agentmark: {printable(error.filename or '')}: {error.strerror}", file=sys.stderr)
     except Exception:
         # A fault of ours must not look like "not attributed", which is Python's own exit status for it.
         traceback.print_exc()

@@ -17,6 +17,7 @@ from agentmark.cli.common import (
     add_key_option,
     load_keys,
     new_command,
+    printable,
     show_progress,
 )
 from agentmark.cli.weight_lines import parse_payload
@@ -277,9 +278,9 @@ class _Answer:
 
 def _print(arguments: argparse.Namespace, answer: _Answer) -> None:
     if not arguments.json:
-        print("\n".join(_lines(answer)))
+        print("\n".join(map(printable, _lines(answer))))
         for line in answer.passed_over:
-            print(f"passed over: {line}", file=sys.stderr)
+            print(f"passed over: {printable(line)}", file=sys.stderr)
         return
     content: Any = answer.report or answer.verdict.as_dict() | {
         "passed_over": answer.passed_over,
