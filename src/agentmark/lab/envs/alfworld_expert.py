@@ -101,7 +101,8 @@ class Searcher:
         return max(targets, key=kept.count, default=None)
 
     def _put_away(self, held: str) -> str | None:
-        """Get rid of what is of no use, at once if it can be."""
+        """Get rid of what is of no use, at once if it can be. Some things fit nowhere in their house, and whoever has
+        picked one up never has a free hand again: the game is lost."""
         fitting = [r for r in self._order if (self._type_of[r], self._type_of.get(held, "")) in self._can_contain]
         fitting.sort(key=lambda r: (self._place_of[r] != self._here, self._closed(r)))
         return self._put(held, fitting[0]) if fitting else None
