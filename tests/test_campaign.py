@@ -155,6 +155,17 @@ def test_power_of_the_equivalence_test() -> None:
     assert enough == pytest.approx(0.18 * ((1.645 + 1.645) / 0.02) ** 2, rel=0.2)
 
 
+def test_no_difference_at_all_is_no_proof_of_equivalence_in_few_tasks() -> None:
+    def agreeing(tasks: int) -> list[Outcome]:
+        return [outcome(str(i), policy, True) for i in range(tasks) for policy in (BASELINE, F)]
+
+    few = compare(agreeing(24), F)
+    # The share of tasks that may differ although none of 24 did: 0.025^(1/24) is left.
+    assert few.interval.high == pytest.approx(1 - 0.025 ** (1 / 24), rel=1e-6)
+    assert not few.equivalent()
+    assert compare(agreeing(200), F).equivalent()
+
+
 def test_equivalence_is_shown_only_with_enough_tasks() -> None:
     def many(tasks: int) -> list[Outcome]:
         rng = Random(1)

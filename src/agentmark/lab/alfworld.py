@@ -10,9 +10,8 @@ from agentmark.lab.agent_loop import BASELINE, POLICIES, RED_GREEN, F, R
 from agentmark.lab.campaign import Campaign, Outcome, run_campaign
 from agentmark.lab.envs.alfworld import MAX_STEPS
 from agentmark.lab.experiment import Cell, Claim, Curve, Figure, Findings, Progress, Table
-from agentmark.lab.stats import exact_interval, mean_interval
 from agentmark.lab.tool_use import bits_a_step
-from agentmark.lab.utility import compare, power_table, utility_claims, utility_table
+from agentmark.lab.utility import compare, power_table, task_interval, utility_claims, utility_table
 
 NAME = "alfworld"
 TITLE = "ALFWorld: what a mark costs the agent (Table 1; a softened expert, not a language model)"
@@ -224,26 +223,25 @@ def _figure(outcomes: Sequence[Outcome]) -> Figure:
         for epsilon in EPSILONS:
             by_task: dict[str, list[float]] = defaultdict(list)
             for outcome in _by_policy(outcomes, epsilon)[policy]:
-                by_task[outcome.task].append(100.0 * outcome.success)
+                by_task[outcome.task].append(float(outcome.success))
             values = [fmean(trials) for trials in by_task.values()]
             means.append(fmean(values))
-            intervals.append(mean_interval(values))
-        lows, highs = [i.low for i in intervals], [min(100.0, i.high) for i in intervals]
+            intervals.append(task_interval(values))
+        lows, highs = [interval.low for interval in intervals], [min(1.0, interval.high) for interval in intervals]
         curves.append(Curve(policy, list(EPSILONS), means, lows, highs))
     title = "ALFWorld: success by policy (softened expert)"
-    return Figure("alfworld", title, "epsilon: what the agent leaves to chance", "success, %", curves)
+    return Figure("alfworld", title, "epsilon: what the agent leaves to chance", "success", curves)
 
 
 def _note(outcomes: Sequence[Outcome]) -> str:
     shared = _read(outcomes)
     tasks, trials = len({outcome.task for outcome in shared}), len({outcome.seed for outcome in shared})
     more = len({outcome.seed for outcome in outcomes}) - trials
-    failing = 100 * exact_interval(0, tasks * trials).high
     return (
         f"A {SOURCE}. {tasks} games, at most {MAX_STEPS} steps, {trials} trials of each; {more} more at epsilon "
         f"{UNSURE} for the baseline and both schemes, by success alone. In brackets: 95 % intervals, each game one "
-        f"cluster; where all {tasks * trials} episodes succeed they have no width, and all one can say is that fewer "
-        f"than {failing:.1f} % fail (Clopper-Pearson, 95 %). Equivalence is claimed over both splits together."
+        "cluster; where all games agree, as wide as the share of games that may be otherwise (Clopper-Pearson). "
+        "Equivalence is claimed over both splits together."
     )
 
 

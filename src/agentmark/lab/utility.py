@@ -9,7 +9,7 @@ from statistics import NormalDist, fmean
 from agentmark.lab.agent_loop import BASELINE, RED_GREEN, F, R
 from agentmark.lab.campaign import Outcome
 from agentmark.lab.experiment import Cell, Claim, Table
-from agentmark.lab.stats import Interval, mean_interval, normal_quantile
+from agentmark.lab.stats import Interval, exact_interval, mean_interval, normal_quantile
 
 # Two success rates that differ by less are the same to a user.
 MARGIN = 0.02
@@ -66,9 +66,18 @@ def compare(outcomes: Iterable[Outcome], policy: str) -> Comparison:
         len(means),
         len(pairs),
         fmean(means),
-        mean_interval(means),
-        mean_interval(means, confidence=0.90),
+        task_interval(means),
+        task_interval(means, confidence=0.90),
     )
+
+
+def task_interval(means: Sequence[float], *, confidence: float = 0.95) -> Interval:
+    """Of a mean over tasks. Where all tasks agree their spread says nothing, and the interval is as wide as the share
+    of tasks that may be otherwise (Clopper and Pearson)."""
+    if len(set(means)) > 1:
+        return mean_interval(means, confidence=confidence)
+    reach = exact_interval(0, len(means), confidence=confidence).high
+    return Interval(means[0] - reach, means[0] + reach)
 
 
 def utility_claims(outcomes: Sequence[Outcome], label: str) -> list[Claim]:
@@ -201,7 +210,7 @@ def clustered(outcomes: Sequence[Outcome], value: Callable[[Outcome], float], *,
     for outcome in outcomes:
         by_task[outcome.task].append(float(value(outcome)))
     means = [fmean(values) for values in by_task.values()]
-    interval = mean_interval(means)
+    interval = task_interval(means)
     low, high = max(0.0, interval.low), min(1.0, interval.high)
     return f"{scale * fmean(means):.{digits}f} ({scale * low:.{digits}f} to {scale * high:.{digits}f})"
 
