@@ -16,6 +16,7 @@ from agentmark.elicit.calibration import (
     Comparison,
     calibrate,
     expected_calibration_error,
+    free_choices,
     mean_deviation,
     named,
 )
@@ -75,6 +76,16 @@ def test_what_cannot_be_used_is_counted() -> None:
     assert result.other_share == 0.5
     [nothing] = calibrate([ScriptedElicitor(["no"])], ScriptedChat(["?", "?"]), SITUATIONS[:1], samples=2)
     assert nothing.situations == 0
+
+
+def test_a_schema_can_see_to_it_that_an_option_is_named() -> None:
+    replies = iter(['{"choice": "walk"}', '{"choice": "plane"}', "{", '["bus"]', "Choice: bus"])
+    chat = ScriptedChat(lambda _: next(replies))
+    counts, other = free_choices(chat, SITUATIONS[0], 5, rng=random.Random(1), constrained=True)
+    assert (counts, other) == ({"walk": 1, "bus": 1}, 3)
+    schema = chat.requests[0].schema
+    assert schema is not None
+    assert sorted(schema["properties"]["choice"]["enum"]) == sorted(TRUTH)
 
 
 def test_calibration_error_by_hand() -> None:

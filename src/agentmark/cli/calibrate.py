@@ -35,6 +35,9 @@ def add_parser(commands: Any) -> None:
     )
     parser.add_argument("--situations", type=Path, metavar="FILE", help="JSON lines (default: ten short ones)")
     parser.add_argument("--samples", type=int, default=20, metavar="K", help="free choices a situation (default: 20)")
+    parser.add_argument(
+        "--constrained", action="store_true", help="a schema makes every choice name an option: for small models"
+    )
     parser.add_argument("--seed", type=int, default=0, help="of orders and resampling")
     parser.add_argument("--json", action="store_true", help="print the figures as JSON")
     parser.set_defaults(run=run)
@@ -54,6 +57,7 @@ def run(arguments: argparse.Namespace) -> int:
             model.chat,
             situations,
             samples=arguments.samples,
+            constrained=arguments.constrained,
             seed=arguments.seed,
             progress=show_progress,
         )
@@ -105,9 +109,15 @@ def render(results: "Sequence[Calibration]") -> str:
     ]
     widths = [max([len(row[i]) for row in [heads, *rows]]) for i in range(len(heads))]
     table = ["  ".join([cell.ljust(width) for cell, width in zip(row, widths, strict=True)]) for row in [heads, *rows]]
+    few = (
+        "Most of them name none, so that these figures rest on few: try --constrained."
+        if first.other_share > 0.5
+        else ""
+    )
     return "\n".join(
         [
             f"{first.model}: {first.samples} free choices a situation; {first.other_share:.0%} of them name no option.",
+            *([few] if few else []),
             "TV: how far the stated list is from the frequencies of free choice, 0 to 1. ECE: the same, pooled by",
             "stated probability. Floor: what sampling alone would show. 95 % intervals from resampling the situations.",
             "",

@@ -1,5 +1,6 @@
 """Is the list that a model states the one that it acts by? Stated lists against the frequencies of its free choices."""
 
+import json
 import random
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -85,17 +86,22 @@ def mean_deviation(trials: int, p: float) -> float:
 
 
 def free_choices(
-    chat: Chat, situation: Situation, count: int, *, rng: random.Random, temperature: float = 1.0
+    chat: Chat, situation: Situation, count: int, *, rng: random.Random, constrained: bool = False
 ) -> tuple[Counter[str], int]:
-    """So many independent choices of the model, each with the options in an order of its own; and how many replies
-    named none."""
+    """So many independent choices of the model at temperature 1, each with the options in an order of its own; and how
+    many replies named none. `constrained` has a schema see to it that they do."""
     chosen, other = Counter[str](), 0
     for _ in range(count):
         shown = rng.sample(situation.candidates, len(situation.candidates))
         reply = chat.complete(
-            ChatRequest(messages=name_question(situation, shown), max_tokens=MAX_CHOICE_TOKENS, temperature=temperature)
+            ChatRequest(
+                messages=name_question(situation, shown),
+                schema=_choice_schema(situation.names) if constrained else None,
+                max_tokens=MAX_CHOICE_TOKENS,
+                temperature=1.0,
+            )
         )
-        name = named(reply.text, situation.names)
+        name = named(_inside(reply.text) if constrained else reply.text, situation.names)
         if name is None:
             other += 1
         else:
@@ -113,12 +119,27 @@ def named(text: str, names: Sequence[str]) -> str | None:
     return None
 
 
+def _choice_schema(names: Sequence[str]) -> dict[str, object]:
+    members = {"choice": {"type": "string", "enum": list(names)}}
+    return {"type": "object", "properties": members, "required": ["choice"], "additionalProperties": False}
+
+
+def _inside(text: str) -> str:
+    """The choice in a reply that follows the schema; a reply that does not is left as it is."""
+    try:
+        content = json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+    return str(content.get("choice", "")) if isinstance(content, dict) else text
+
+
 def calibrate(
     elicitors: Sequence[Elicitor],
     chat: Chat,
     situations: Sequence[Situation],
     *,
     samples: int,
+    constrained: bool = False,
     seed: int = 0,
     progress: Progress = lambda _: None,
 ) -> list[Calibration]:
@@ -126,7 +147,7 @@ def calibrate(
     rng = random.Random(seed)
     chosen = []
     for i, situation in enumerate(situations, start=1):
-        chosen.append(free_choices(chat, situation, samples, rng=rng))
+        chosen.append(free_choices(chat, situation, samples, rng=rng, constrained=constrained))
         progress(f"free choices: {i} of {len(situations)} situations")
     results = []
     for elicitor in elicitors:

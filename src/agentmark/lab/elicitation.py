@@ -118,7 +118,8 @@ def _success(models: Models) -> Table:
         "Usable: a list that can be marked (Wilson 95 %). Missing mass: the share of the model's probability that goes "
         "to no candidate. CPU seconds of one thread, for the wall clock depends on what else the machine does; tokens "
         "and seconds include the retry. `labels` refuses a list with less than half of the probability. Verbalised "
-        "replies are sampled, so these figures do not repeat exactly."
+        "replies are sampled, so these figures do not repeat exactly. Outcomes that an earlier run kept are not asked "
+        "for again: how long a run took is not how long they took."
     )
     return Table("What each way yields", [*columns, "tokens read", "written", "tries"], rows, note)
 
@@ -211,7 +212,7 @@ def _plain(one: Outcome) -> dict[str, Any]:
         "model": one.model,
         "way": one.way,
         "situation": one.situation,
-        "weights": one.weights,
+        "weights": None if one.weights is None else {name: float(f"{w:.6g}") for name, w in one.weights.items()},
         "fault": one.fault,
         "missing_mass": one.missing_mass,
         "attempts": one.attempts,
