@@ -161,5 +161,5 @@ def test_what_models_really_said(case: dict[str, object]) -> None:
 
 
 def test_there_are_enough_cases() -> None:
-    assert len(FLAT) + len(TOOLS) + len(real_replies()) >= 280
+    assert len(FLAT) + len(TOOLS) + len(real_replies()) >= 330
     assert len({reply for reply, _ in FLAT}) == len(FLAT)
