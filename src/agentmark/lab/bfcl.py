@@ -7,7 +7,7 @@ from agentmark.lab.utility import power_table, utility_table
 NAME = "bfcl"
 TITLE = "BFCL multi-turn: success by the official checker, and bits a step"
 
-TRIALS = Trials("bfcl", seeds=5, more={0.05: 20, 0.15: 22}, quick_tasks=1)
+TRIALS = Trials("bfcl", seeds=5, more={0.05: 20, 0.15: 50}, quick_tasks=1)
 
 NOTE = (
     "BFCL v4, multi-turn base, 200 conversations. A behavior is the next function or the end of the turn. Arguments "
