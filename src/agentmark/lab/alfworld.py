@@ -241,7 +241,8 @@ def _note(outcomes: Sequence[Outcome]) -> str:
         f"A {SOURCE}. {tasks} games, at most {MAX_STEPS} steps, {trials} trials of each; {more} more at epsilon "
         f"{UNSURE} for the baseline and both schemes, by success alone. In brackets: 95 % intervals, each game one "
         "cluster; where all games agree, as wide as the share of games that may be otherwise (Clopper-Pearson). "
-        "Equivalence is claimed over both splits together."
+        "Equivalence is claimed over both splits together. Times of choosing include waiting for a busy processor; "
+        "`agentmark lab run speed` measures them alone."
     )
 
 
