@@ -10,13 +10,14 @@ from dataclasses import asdict, dataclass
 from itertools import combinations
 from math import log2
 from statistics import fmean
+from time import perf_counter
 
 from agentmark.core.distribution import TOTAL_WEIGHT, BehaviorDistribution
 from agentmark.core.errors import ElicitationError
-from agentmark.elicit.chat import ChatRequest
+from agentmark.elicit.chat import Chat, ChatRequest
 from agentmark.elicit.prompts import transcript
-from agentmark.elicit.situation import Situation
-from agentmark.lab.agent_loop import BASELINE, F, R, chooser_for, play
+from agentmark.elicit.situation import Message, Situation
+from agentmark.lab.agent_loop import BASELINE, F, Played, R, chooser_for, play
 from agentmark.lab.data import work_folder
 from agentmark.lab.envs.base import Episode, Task, open_environment
 from agentmark.lab.experiment import Cell, Claim, Findings, Progress, Table
@@ -35,8 +36,10 @@ ENVIRONMENT = "toolbench"
 PAYLOAD_LEN = 8
 NO_INDUCTION = "no induction"
 POLICIES = (BASELINE, F, R, NO_INDUCTION)
-TASKS_A_GROUP, QUICK_TASKS = 5, 1
-STABILITY_RUNS = 3
+TASKS_A_GROUP, QUICK_TASKS = 3, 1
+STABILITY_RUNS = 2
+# What a model is shown of its latest steps: a small one on two cores reads some twenty tokens a second.
+HISTORY, REPLY_LEN = 3, 240
 # The paper's, for the eye: DeepSeek-Chat and Gemini 2.0 Flash on ToolBench, judged by a language model.
 PAPER = "The paper (its own judge, not this check): DeepSeek-Chat 59.9 / 59.7 / 59.6 %, Gemini 2.0 Flash 75.6 / 75.8 %"
 PAPER_JSD = {"first step": 0.0701, "all steps": 0.1764}
@@ -44,12 +47,12 @@ PAPER_JSD = {"first step": 0.0701, "all steps": 0.1764}
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """One task with one model: every policy, and the first lists of repeated runs."""
+    """One task with one model: every policy, and the baseline in so many runs."""
 
     model: ModelSpec
     task: Task
     seed: int
-    repeats: int
+    runs: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +74,7 @@ class Outcome:
     # Evidence pooled over the episodes of one identity needs the marked steps themselves.
     records: dict[str, list[StepRecord]]
     efforts: dict[str, Effort]
-    # Lists of the baseline's situations, for each run: what repeated asking gives for the same situation.
+    # The baseline's lists, run by run.
     lists: list[list[dict[str, float] | None]]
 
 
@@ -115,7 +118,7 @@ def run_chunk(chunk: Chunk) -> Outcome:
     environment = open_environment(ENVIRONMENT)
     identity = generator(chunk.seed, NAME, "identity", chunk.model.label)
     key, payload = random_key(identity), identity.getrandbits(PAYLOAD_LEN)
-    rows, records, efforts = [], {}, {}
+    rows, records, efforts, runs = [], {}, {}, []
     for policy in POLICIES:
         rng = generator(chunk.seed, NAME, chunk.model.label, chunk.task.id, policy)
         episode = environment.start(chunk.task, seed=chunk.seed)
@@ -125,7 +128,9 @@ def run_chunk(chunk: Chunk) -> Outcome:
             efforts[policy] = lists.effort
             continue
         chooser = chooser_for(policy, key=key, payload=payload, payload_len=PAYLOAD_LEN, rng=rng)
-        played = play(episode, ModelAgent(lists, label=chunk.model.label), chooser, max_steps=environment.max_steps)
+        played = play(episode, _agent(chunk.model, lists), chooser, max_steps=environment.max_steps)
+        if policy == BASELINE:
+            runs.append(_lists_of(played))
         bits, unique = 0.0, False
         if policy in (F, R):
             clean = Verifier(key, payload_len=PAYLOAD_LEN, noise=0.0)
@@ -135,21 +140,26 @@ def run_chunk(chunk: Chunk) -> Outcome:
         entropy = sum([_entropy(record.distribution) for record in played.records])
         rows.append(Row(policy, played.success, played.steps, played.lost, bits, entropy, unique))
         efforts[policy] = lists.effort
-    return Outcome(rows, records, efforts, _repeated_lists(chunk))
+    runs += [_repeated_lists(chunk, number) for number in range(1, chunk.runs)]
+    return Outcome(rows, records, efforts, runs)
 
 
-def _repeated_lists(chunk: Chunk) -> list[list[dict[str, float] | None]]:
+def _agent(model: ModelSpec, lists: ElicitedLists) -> ModelAgent:
+    return ModelAgent(lists, label=model.label, history=HISTORY, reply_len=REPLY_LEN)
+
+
+def _repeated_lists(chunk: Chunk, run: int) -> list[dict[str, float] | None]:
     """Run after run, a sampled episode of its own: situations branch apart, as in the paper's Table 5."""
     environment = open_environment(ENVIRONMENT)
-    runs = []
-    for number in range(chunk.repeats):
-        rng = generator(chunk.seed, NAME, chunk.task.id, "stability", number)
-        chooser = chooser_for(BASELINE, key=random_key(rng), payload=0, payload_len=PAYLOAD_LEN, rng=rng)
-        agent = ModelAgent(_lists(chunk.model, number), label=chunk.model.label)
-        episode = environment.start(chunk.task, seed=chunk.seed)
-        played = play(episode, agent, chooser, max_steps=environment.max_steps)
-        runs.append([_shares(record.distribution) for record in played.records])
-    return runs
+    rng = generator(chunk.seed, NAME, chunk.task.id, "stability", run)
+    chooser = chooser_for(BASELINE, key=random_key(rng), payload=0, payload_len=PAYLOAD_LEN, rng=rng)
+    episode = environment.start(chunk.task, seed=chunk.seed)
+    agent = _agent(chunk.model, _lists(chunk.model, run))
+    return _lists_of(play(episode, agent, chooser, max_steps=environment.max_steps))
+
+
+def _lists_of(played: Played) -> list[dict[str, float] | None]:
+    return [_shares(record.distribution) for record in played.records]
 
 
 def _shares(distribution: BehaviorDistribution | None) -> dict[str, float] | None:
@@ -159,37 +169,44 @@ def _shares(distribution: BehaviorDistribution | None) -> dict[str, float] | Non
 
 
 def _without_induction(episode: Episode, spec: ModelSpec, max_steps: int, effort: Effort) -> Row:
-    """A plain ReAct loop: the model writes the name of what it does next. A reply that names nothing costs a step."""
+    """A plain ReAct loop: the model writes the name of what it does next. It is greedy, so that a reply that names
+    nothing would be given again and again: the steps that are left are lost."""
     model = spec.chat()
     steps: list[tuple[str, str]] = []
-    lost = 0
-    while not episode.done and len(steps) + lost < max_steps:
-        agent_sees = [{"role": "user", "content": episode.goal}]
-        for behavior, seen in steps[-5:]:
-            agent_sees += [
-                {"role": "assistant", "content": f"I do: {behavior}"},
-                {"role": "tool", "content": seen[:600]},
-            ]
-        situation = Situation.of(list(episode.behaviors), agent_sees)
-        question = f"Conversation:\n{transcript(situation.messages)}\n\nOptions:\n" + "\n".join(situation.names)
-        system = "You are an agent. Reply with the name of the one option that you take next, and nothing else."
-        asked = [{"role": "system", "content": system}, {"role": "user", "content": question}]
-        effort.calls += 1
-        try:
-            reply = model.complete(ChatRequest(messages=asked, max_tokens=48, temperature=0.0))
-        except ElicitationError:
-            lost += 1
-            continue
-        effort.input_tokens += reply.input_tokens or 0
-        effort.output_tokens += reply.output_tokens or 0
-        named = [name for name in situation.names if reply.text.strip().strip("`\"'.") == name]
-        if not named:
-            lost += 1
+    while not episode.done and len(steps) < max_steps:
+        named = _named(model, episode, steps[-HISTORY:], effort)
+        if named is None:
             effort.unusable += 1
-            continue
-        episode.step(named[0])
-        steps.append((named[0], episode.observation))
+            break
+        episode.step(named)
+        steps.append((named, episode.observation))
+    lost = 0 if episode.done else max_steps - len(steps)
     return Row(NO_INDUCTION, episode.success, len(steps) + lost, lost, 0.0, 0.0, False)
+
+
+def _named(model: Chat, episode: Episode, steps: Sequence[tuple[str, str]], effort: Effort) -> str | None:
+    """The one behavior that the reply names."""
+    agent_sees: list[Message] = [{"role": "user", "content": episode.goal}]
+    for behavior, seen in steps:
+        agent_sees.append({"role": "assistant", "content": f"I do: {behavior}"})
+        agent_sees.append({"role": "tool", "content": seen[:REPLY_LEN]})
+    situation = Situation.of(list(episode.behaviors), agent_sees)
+    question = f"Conversation:\n{transcript(situation.messages)}\n\nOptions:\n" + "\n".join(situation.names)
+    system = "You are an agent. Reply with the name of the one option that you take next, and nothing else."
+    asked: list[Message] = [{"role": "system", "content": system}, {"role": "user", "content": question}]
+    effort.calls += 1
+    start = perf_counter()
+    try:
+        reply = model.complete(ChatRequest(messages=asked, max_tokens=48, temperature=0.0))
+    except ElicitationError:
+        return None
+    finally:
+        effort.seconds += perf_counter() - start
+    effort.input_tokens += reply.input_tokens or 0
+    effort.output_tokens += reply.output_tokens or 0
+    words = reply.text.strip().strip("`\"'.")
+    named = [name for name in situation.names if name == words] or [name for name in situation.names if name in words]
+    return named[0] if len(named) == 1 else None
 
 
 def _entropy(distribution: BehaviorDistribution | None) -> float:
@@ -212,7 +229,7 @@ def _utility_rows(model: str, outcomes: Sequence[Outcome]) -> list[list[Cell]]:
         steps = sum([row.steps for row in mine]) or 1
         effort = [outcome.efforts[policy] for outcome in outcomes]
         interval = wilson_interval(won, len(mine))
-        timed = sum([one.calls - one.cached for one in effort])
+        seconds = sum([one.seconds for one in effort])
         rows.append(
             [
                 model,
@@ -226,7 +243,8 @@ def _utility_rows(model: str, outcomes: Sequence[Outcome]) -> list[list[Cell]]:
                 f"{sum([row.bits for row in mine]) / steps:.2f}" if policy in (F, R) else "",
                 f"{sum([row.unique for row in mine])} of {len(mine)}" if policy in (F, R) else "",
                 f"{sum([one.input_tokens + one.output_tokens for one in effort]) / steps:.0f}",
-                f"{sum([one.seconds for one in effort]) / timed:.2f}" if timed and policy != NO_INDUCTION else "",
+                f"{seconds / steps:.1f}",
+                f"{seconds / 60:.0f}",
             ]
         )
     return rows
@@ -267,7 +285,7 @@ def _claims(model: str, outcomes: Sequence[Outcome], seed: int) -> list[Claim]:
 def _utility_table(rows: list[list[Cell]], tasks: int) -> Table:
     columns = [
         "model", "policy", "episodes", "success of the proxy, %", "against the baseline, points", "steps", "lost steps",
-        "entropy/step", "bits/step", "identity from one episode", "tokens/step", "seconds/call",
+        "entropy/step", "bits/step", "identity from one episode", "tokens/step", "seconds/step", "minutes in all",
     ]  # fmt: skip
     note = (
         f"ToolBench, {tasks} real queries with their real candidate tools, recorded or simulated replies; success is "

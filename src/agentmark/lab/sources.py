@@ -50,7 +50,7 @@ class SoftenedExpert:
 
 @dataclass(slots=True)
 class Effort:
-    """What a model was asked, and what it cost. Lists from the cache count as calls and tokens, not as seconds."""
+    """What a model was asked, and what it cost. A list from the cache counts with what it cost when it was asked for."""
 
     calls: int = 0
     unusable: int = 0
@@ -77,18 +77,21 @@ class ElicitedLists:
         self.effort.calls += 1
         if place.exists():
             self.effort.cached += 1
-            said = Elicitation(**json.loads(place.read_text(encoding="utf-8")))
+            kept = json.loads(place.read_text(encoding="utf-8"))
+            seconds = kept.pop("seconds", 0.0)
+            said = Elicitation(**kept)
         else:
             start = perf_counter()
             try:
                 said = self.elicitor.elicit(situation)
             except ElicitationError as error:
                 said = Elicitation(method=self.elicitor.name, model="none", weights=None, fault=error.fault)
-            self.effort.seconds += perf_counter() - start
+            seconds = perf_counter() - start
             self.folder.mkdir(parents=True, exist_ok=True)
             partial = place.with_suffix(".partial")
-            partial.write_text(json.dumps(_kept(said), ensure_ascii=False), encoding="utf-8")
+            partial.write_text(json.dumps({**_kept(said), "seconds": seconds}, ensure_ascii=False), encoding="utf-8")
             partial.replace(place)
+        self.effort.seconds += seconds
         self.effort.unusable += said.weights is None
         self.effort.input_tokens += said.input_tokens or 0
         self.effort.output_tokens += said.output_tokens or 0
@@ -123,11 +126,12 @@ def _kept(said: Elicitation) -> dict[str, Any]:
 class ModelAgent:
     """P_t of a real model: the goal, what was done and seen so far, and what can be done now. One for each episode."""
 
-    def __init__(self, lists: ElicitedLists, *, label: str, history: int = 5) -> None:
-        """`history` is how many of the latest steps the model is shown, as in the paper's prompts."""
+    def __init__(self, lists: ElicitedLists, *, label: str, history: int = 5, reply_len: int = 600) -> None:
+        """The model is shown the latest steps, as in the paper's prompts, with so many characters of each reply."""
         self.label = label
         self._lists = lists
         self._history = history
+        self._reply_len = reply_len
         self._steps: list[tuple[str, str]] = []
 
     def weights(self, episode: Episode) -> Mapping[str, Rational] | None:
@@ -142,7 +146,7 @@ class ModelAgent:
         messages: list[Message] = [{"role": "user", "content": episode.goal}]
         for behavior, seen in self._steps[-self._history :]:
             messages.append({"role": "assistant", "content": f"I do: {behavior}"})
-            messages.append({"role": "tool", "content": seen[:600]})
+            messages.append({"role": "tool", "content": seen[: self._reply_len]})
         if not self._steps and episode.observation:
             messages.append({"role": "user", "content": episode.observation[:1200]})
         return messages
