@@ -50,7 +50,7 @@ class SoftenedExpert:
 
 @dataclass(slots=True)
 class Effort:
-    """What a model was asked, and what it cost. A list from the cache counts with what it cost when it was asked for."""
+    """What a model was asked, and what it cost. A list from the cache counts with what it cost at the time."""
 
     calls: int = 0
     unusable: int = 0
