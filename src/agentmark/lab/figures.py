@@ -7,6 +7,8 @@ from agentmark.core.errors import MissingExtraError
 from agentmark.lab.experiment import Figure
 
 _COLOURS = ("#2563a8", "#1f8a5b", "#b3413a", "#7a4fb0", "#946200", "#7a8594")
+# Beyond so many points a curve is drawn as a line alone.
+_MARKED_POINTS = 40
 
 
 def draw(figure: Figure, folder: Path) -> list[Path]:
@@ -21,7 +23,8 @@ def draw(figure: Figure, folder: Path) -> list[Path]:
     # Without a date and with fixed ids, a figure that did not change leaves no diff.
     mpl.rcParams["svg.hashsalt"] = figure.name
     mpl.rcParams["svg.fonttype"] = "none"
-    canvas, axes = pyplot.subplots(figsize=(7.2, 3.8), layout="constrained")
+    width = 7.2 if figure.x_names is None else max(7.2, 1.3 + 0.75 * len(figure.x_names))
+    canvas, axes = pyplot.subplots(figsize=(width, 3.8), layout="constrained")
     _plot(figure, axes)
     folder.mkdir(parents=True, exist_ok=True)
     paths = [folder / f"{figure.name}.png", folder / f"{figure.name}.svg"]
@@ -32,12 +35,10 @@ def draw(figure: Figure, folder: Path) -> list[Path]:
 
 
 def _plot(figure: Figure, axes: Any) -> None:
-    for i, curve in enumerate(figure.curves):
-        colour = _COLOURS[i % len(_COLOURS)]
-        style = "-" if i < len(_COLOURS) else "--"
-        axes.plot(curve.x, curve.y, style, color=colour, label=curve.label, linewidth=1.8, marker="o", markersize=3)
-        if curve.low is not None and curve.high is not None:
-            axes.fill_between(curve.x, curve.low, curve.high, color=colour, alpha=0.15, linewidth=0)
+    if figure.x_names is None:
+        _plot_lines(figure, axes)
+    else:
+        _plot_points(figure, figure.x_names, axes)
     axes.set_title(figure.title, fontsize=11)
     axes.set_xlabel(figure.x_label)
     axes.set_ylabel(figure.y_label)
@@ -46,3 +47,28 @@ def _plot(figure: Figure, axes: Any) -> None:
     axes.grid(alpha=0.3)
     axes.spines[["top", "right"]].set_visible(False)
     axes.legend(frameon=False, fontsize=9)
+
+
+def _plot_lines(figure: Figure, axes: Any) -> None:
+    for i, curve in enumerate(figure.curves):
+        colour = _COLOURS[i % len(_COLOURS)]
+        style = "-" if i < len(_COLOURS) else "--"
+        marker = "o" if len(curve.x) <= _MARKED_POINTS else None
+        axes.plot(curve.x, curve.y, style, color=colour, label=curve.label, linewidth=1.8, marker=marker, markersize=3)
+        if curve.low is not None and curve.high is not None:
+            axes.fill_between(curve.x, curve.low, curve.high, color=colour, alpha=0.15, linewidth=0)
+
+
+def _plot_points(figure: Figure, names: list[str], axes: Any) -> None:
+    """Beside each other at every name, with their intervals."""
+    for i, curve in enumerate(figure.curves):
+        shift = 0.18 * (i - (len(figure.curves) - 1) / 2)
+        bars = [
+            [y - low for y, low in zip(curve.y, curve.low or curve.y, strict=True)],
+            [high - y for y, high in zip(curve.y, curve.high or curve.y, strict=True)],
+        ]
+        places = [x + shift for x in curve.x]
+        colour = _COLOURS[i % len(_COLOURS)]
+        axes.errorbar(places, curve.y, bars, fmt="o", color=colour, label=curve.label, markersize=4)
+    axes.axhline(0, color="#7a8594", linewidth=0.8)
+    axes.set_xticks(range(len(names)), names, fontsize=8)

@@ -36,10 +36,10 @@ ENVIRONMENT = "toolbench"
 PAYLOAD_LEN = 8
 NO_INDUCTION = "no induction"
 POLICIES = (BASELINE, F, R, NO_INDUCTION)
-TASKS_A_GROUP, QUICK_TASKS = 3, 1
+TASKS_A_GROUP, QUICK_TASKS = 2, 1
 STABILITY_RUNS = 2
 # What a model is shown of its latest steps: a small one on two cores reads some twenty tokens a second.
-HISTORY, REPLY_LEN = 3, 240
+HISTORY, REPLY_LEN = 4, 80
 # The paper's, for the eye: DeepSeek-Chat and Gemini 2.0 Flash on ToolBench, judged by a language model.
 PAPER = "The paper (its own judge, not this check): DeepSeek-Chat 59.9 / 59.7 / 59.6 %, Gemini 2.0 Flash 75.6 / 75.8 %"
 PAPER_JSD = {"first step": 0.0701, "all steps": 0.1764}

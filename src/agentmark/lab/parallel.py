@@ -1,5 +1,7 @@
 """Chunks of work over processes. A chunk brings its own seed, so the outcome does not depend on the workers."""
 
+import os
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -21,8 +23,20 @@ def map_chunks(
     if workers == 1:
         return list(_reported(map(function, chunks), len(chunks), progress, label))
     # A spawned process inherits nothing: no threads, no state, the same on every platform.
-    with ProcessPoolExecutor(max_workers=workers, mp_context=get_context("spawn")) as pool:
+    context = get_context("spawn")
+    with ProcessPoolExecutor(workers, context, initializer=_stop_without, initargs=(os.getpid(),)) as pool:
         return list(_reported(pool.map(function, chunks), len(chunks), progress, label))
+
+
+def _stop_without(parent: int) -> None:
+    """A worker whose parent was killed would finish its chunk for nobody, which can take minutes."""
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(1)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 def _reported(outcomes: Iterable[Outcome], total: int, progress: Progress, label: str) -> Iterator[Outcome]:

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from agentmark.lab.catalogue import EXPERIMENTS
-from agentmark.lab.experiment import Cell, Result, Table
+from agentmark.lab.experiment import Cell, Figure, Result, Table
+from agentmark.lab.overview import overviews
 
 HEADER = """# Results
 
@@ -21,7 +22,8 @@ def load_results(folder: Path) -> list[Result]:
 
 
 def render(results: Sequence[Result]) -> str:
-    return "\n".join([HEADER, *[_section(result) for result in results]])
+    figures = [_picture(figure) for figure in overviews(results)]
+    return "\n".join([HEADER, *figures, *[_section(result) for result in results]])
 
 
 def _section(result: Result) -> str:
@@ -32,13 +34,17 @@ def _section(result: Result) -> str:
         parts.append("**Warning: not every claim holds.**\n")
     parts.append("\n".join([f"- {claim}" for claim in result.claims]) + "\n")
     parts += [_table(table) for table in result.tables]
-    parts += [f"![{figure.title}](figures/{figure.name}.png)\n" for figure in result.figures]
+    parts += [_picture(figure) for figure in result.figures]
     machine = result.machine
     parts.append(
         f"`{result.command}` (seed {result.seed}, {result.seconds:.0f} s, agentmark {result.version}, "
         f"{machine.python}, {machine.cpu}, {machine.cores} cores, {machine.platform})\n"
     )
     return "\n".join(parts)
+
+
+def _picture(figure: Figure) -> str:
+    return f"![{figure.title}](figures/{figure.name}.png)\n"
 
 
 def _table(table: Table) -> str:

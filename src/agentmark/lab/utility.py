@@ -114,12 +114,13 @@ def _interval(outcomes: Sequence[Outcome], policy: str, confidence: float) -> In
     return Interval(found.difference - scaled, found.difference + scaled)
 
 
+AGAINST = "against the baseline, points"
 COLUMNS = [
     "epsilon",
     "policy",
     "episodes",
     "success %",
-    "against the baseline, points",
+    AGAINST,
     "equivalent within 2",
     "steps (successes)",
     "bits/step",
