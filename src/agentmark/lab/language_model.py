@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from itertools import combinations
 from math import log2
+from pathlib import Path
 from statistics import fmean
 from time import perf_counter
 
@@ -26,6 +27,7 @@ from agentmark.lab.parallel import map_chunks
 from agentmark.lab.samples import generator, random_key
 from agentmark.lab.sources import Effort, ElicitedLists, ModelAgent
 from agentmark.lab.stats import mean_interval, wilson_interval
+from agentmark.log import LogWriter
 from agentmark.record import StepRecord
 from agentmark.verify import Verifier
 
@@ -71,7 +73,7 @@ class Row:
 @dataclass(frozen=True, slots=True)
 class Outcome:
     rows: list[Row]
-    # Evidence pooled over the episodes of one identity needs the marked steps themselves.
+    # By policy: evidence is pooled over the episodes of one identity, and all are archived.
     records: dict[str, list[StepRecord]]
     efforts: dict[str, Effort]
     # The baseline's lists, run by run.
@@ -90,6 +92,7 @@ def run(*, quick: bool, seed: int, workers: int, progress: Progress) -> Findings
         name = model.label
         chunks = [Chunk(model, task, seed, 1 if quick else STABILITY_RUNS) for task in tasks]
         outcomes = map_chunks(run_chunk, chunks, workers=workers, progress=progress, label=name)
+        _archive(model, outcomes)
         utility += _utility_rows(name, outcomes)
         claims += _claims(name, outcomes, seed)
         if not quick:
@@ -110,7 +113,22 @@ def _tasks(a_group: int) -> list[Task]:
 
 def _lists(model: ModelSpec, run: int) -> ElicitedLists:
     elicitor = model.open_elicitor(generator(run, NAME, "order"))
-    return ElicitedLists(elicitor, work_folder() / NAME / model.label.replace("/", "-"), run)
+    return ElicitedLists(elicitor, _folder(model), run)
+
+
+def _folder(model: ModelSpec) -> Path:
+    return work_folder() / NAME / model.label.replace("/", "-")
+
+
+def _archive(model: ModelSpec, outcomes: Sequence[Outcome]) -> None:
+    """The logs, as an agent would leave them: POLICY.jsonl beside the lists."""
+    for policy in (BASELINE, F, R):
+        path = _folder(model) / f"{policy}.jsonl"
+        path.unlink(missing_ok=True)
+        with LogWriter(path) as log:
+            for outcome in outcomes:
+                for record in outcome.records[policy]:
+                    log.write(record)
 
 
 def run_chunk(chunk: Chunk) -> Outcome:
@@ -136,7 +154,7 @@ def run_chunk(chunk: Chunk) -> Outcome:
             clean = Verifier(key, payload_len=PAYLOAD_LEN, noise=0.0)
             bits = sum([reading.evidence_bits for reading in clean.take_in(played.records).readings])
             unique = clean.verify(played.records).candidate == payload
-            records[policy] = list(played.records)
+        records[policy] = list(played.records)
         entropy = sum([_entropy(record.distribution) for record in played.records])
         rows.append(Row(policy, played.success, played.steps, played.lost, bits, entropy, unique))
         efforts[policy] = lists.effort
