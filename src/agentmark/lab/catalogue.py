@@ -33,6 +33,7 @@ EXPERIMENTS = {
     "oasis": "agentmark.lab.oasis",
     "synthid": "agentmark.lab.synthid",
     "elicitation": "agentmark.lab.elicitation",
+    "calibration": "agentmark.lab.calibration",
 }
 
 
