@@ -102,6 +102,20 @@ def test_the_judge_scores_five_dimensions_or_nothing():
     assert [judge.scores("", "") for _ in range(3)] == [None, None, None]
 
 
+def test_a_judge_says_whether_a_task_was_solved():
+    said = iter(['{"solved": true}', 'Well: {"solved": false}.', '{"solved": "yes"}', "yes", '["solved"]'])
+    asked = []
+
+    def complete(request):
+        asked.append(request)
+        return next(said)
+
+    judge = Judge(FunctionChat("judge", complete=complete))
+    assert judge.solved("Find a flight.", "search: three flights") is True
+    assert "search: three flights" in str(asked[0].messages)
+    assert [judge.solved("", "") for _ in range(4)] == [False, None, None, None]
+
+
 def test_a_judge_is_taken_from_the_environment():
     assert judge_from_environment({}) is None
     found = judge_from_environment({"AGENTMARK_JUDGE_URL": "http://127.0.0.1:1/v1", "AGENTMARK_JUDGE_MODEL": "m"})

@@ -1,9 +1,12 @@
-"""A language model as judge of social quality, on the paper's five dimensions. It is asked only where one is given."""
+"""A language model as judge: of social quality, on the paper's five dimensions, and of whether a task was solved.
+
+It is asked only where one is given."""
 
 import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from agentmark.core.errors import SettingError
 from agentmark.elicit.chat import Chat, ChatRequest
@@ -23,11 +26,15 @@ _SYSTEM = (
     "You judge how well a simulated user of a social platform plays its role. Score each dimension from"
     f" {LOWEST} (poor) to {HIGHEST} (excellent). Reply with one JSON object only, with every dimension's exact name."
 )
+_SOLVED_SYSTEM = (
+    "You judge whether an agent with tools has solved a user's task. It has if the replies of its tools hold what the"
+    ' user asked for. Reply with one JSON object only: {"solved": true} or {"solved": false}.'
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Judge:
-    """Scores one trajectory at a time, without being told which group it is from."""
+    """Judges one trajectory at a time, without being told which group it is from."""
 
     chat: Chat
 
@@ -44,10 +51,31 @@ class Judge:
         messages = [{"role": "system", "content": _SYSTEM}, {"role": "user", "content": user}]
         return _read(self.chat.complete(ChatRequest(messages=messages, schema=schema, temperature=0.0)).text)
 
+    def solved(self, task: str, transcript: str) -> bool | None:
+        """Whether the steps solve the task; None if the judge said nothing that can be used."""
+        schema = {
+            "type": "object",
+            "properties": {"solved": {"type": "boolean"}},
+            "required": ["solved"],
+            "additionalProperties": False,
+        }
+        user = f"Task:\n{task}\n\nWhat the agent did, step by step:\n{transcript}"
+        messages = [{"role": "system", "content": _SOLVED_SYSTEM}, {"role": "user", "content": user}]
+        reply = self.chat.complete(ChatRequest(messages=messages, schema=schema, temperature=0.0)).text
+        try:
+            stated = _object_in(reply)["solved"]
+        except (ValueError, KeyError, TypeError):
+            return None
+        return stated if isinstance(stated, bool) else None
+
+
+def _object_in(text: str) -> Any:
+    return json.loads(text[text.index("{") : text.rindex("}") + 1])
+
 
 def _read(text: str) -> dict[str, float] | None:
     try:
-        stated = json.loads(text[text.index("{") : text.rindex("}") + 1])
+        stated = _object_in(text)
         scores = {name: float(stated[name]) for name in DIMENSIONS}
     except (ValueError, KeyError, TypeError):
         return None

@@ -22,6 +22,7 @@ from agentmark.lab.agent_loop import BASELINE, F, Played, R, chooser_for, play
 from agentmark.lab.data import work_folder
 from agentmark.lab.envs.base import Episode, Task, open_environment
 from agentmark.lab.experiment import Cell, Claim, Findings, Progress, Table
+from agentmark.lab.judge import URL_VARIABLE, judge_from_environment
 from agentmark.lab.models import ModelSpec, models_here
 from agentmark.lab.parallel import map_chunks
 from agentmark.lab.samples import generator, random_key
@@ -68,6 +69,8 @@ class Row:
     bits: float
     entropy: float
     unique: bool
+    # By the judge model, where one is given and said something that can be used.
+    solved: bool | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +149,8 @@ def run_chunk(chunk: Chunk) -> Outcome:
             efforts[policy] = lists.effort
             continue
         chooser = chooser_for(policy, key=key, payload=payload, payload_len=PAYLOAD_LEN, rng=rng)
-        played = play(episode, _agent(chunk.model, lists), chooser, max_steps=environment.max_steps)
+        agent = _agent(chunk.model, lists)
+        played = play(episode, agent, chooser, max_steps=environment.max_steps)
         if policy == BASELINE:
             runs.append(_lists_of(played))
         bits, unique = 0.0, False
@@ -156,7 +160,8 @@ def run_chunk(chunk: Chunk) -> Outcome:
             unique = clean.verify(played.records).candidate == payload
         records[policy] = list(played.records)
         entropy = sum([_entropy(record.distribution) for record in played.records])
-        rows.append(Row(policy, played.success, played.steps, played.lost, bits, entropy, unique))
+        solved = _judged(episode.goal, agent.steps)
+        rows.append(Row(policy, played.success, played.steps, played.lost, bits, entropy, unique, solved))
         efforts[policy] = lists.effort
     runs += [_repeated_lists(chunk, number) for number in range(1, chunk.runs)]
     return Outcome(rows, records, efforts, runs)
@@ -199,7 +204,16 @@ def _without_induction(episode: Episode, spec: ModelSpec, max_steps: int, effort
         episode.step(named)
         steps.append((named, episode.observation))
     lost = 0 if episode.done else max_steps - len(steps)
-    return Row(NO_INDUCTION, episode.success, len(steps) + lost, lost, 0.0, 0.0, False)
+    solved = _judged(episode.goal, steps)
+    return Row(NO_INDUCTION, episode.success, len(steps) + lost, lost, 0.0, 0.0, False, solved)
+
+
+def _judged(goal: str, steps: Sequence[tuple[str, str]]) -> bool | None:
+    """What the judge model says of an episode, if there is one. It sees neither policy nor model."""
+    judge = judge_from_environment()
+    if judge is None:
+        return None
+    return judge.solved(goal, "\n".join([f"{behavior}: {seen}" for behavior, seen in steps]))
 
 
 def _named(model: Chat, episode: Episode, steps: Sequence[tuple[str, str]], effort: Effort) -> str | None:
@@ -255,6 +269,7 @@ def _utility_rows(model: str, outcomes: Sequence[Outcome]) -> list[list[Cell]]:
                 len(mine),
                 f"{100 * won / len(mine):.1f} ({100 * interval.low:.1f} to {100 * interval.high:.1f})",
                 _difference(outcomes, policy) if policy != BASELINE else "",
+                _judged_share(mine),
                 f"{steps / len(mine):.1f}",
                 sum([row.lost for row in mine]),
                 f"{sum([row.entropy for row in mine]) / steps:.2f}" if policy != NO_INDUCTION else "",
@@ -266,6 +281,11 @@ def _utility_rows(model: str, outcomes: Sequence[Outcome]) -> list[list[Cell]]:
             ]
         )
     return rows
+
+
+def _judged_share(rows: Sequence[Row]) -> str:
+    judged = [row.solved for row in rows if row.solved is not None]
+    return f"{100 * fmean(judged):.1f} of {len(judged)}" if judged else ""
 
 
 def _difference(outcomes: Sequence[Outcome], policy: str) -> str:
@@ -302,7 +322,8 @@ def _claims(model: str, outcomes: Sequence[Outcome], seed: int) -> list[Claim]:
 
 def _utility_table(rows: list[list[Cell]], tasks: int) -> Table:
     columns = [
-        "model", "policy", "episodes", "success of the proxy, %", "against the baseline, points", "steps", "lost steps",
+        "model", "policy", "episodes", "success of the proxy, %", "against the baseline, points",
+        "solved by the judge, %", "steps", "lost steps",
         "entropy/step", "bits/step", "identity from one episode", "tokens/step", "seconds/step", "minutes in all",
     ]  # fmt: skip
     note = (
@@ -310,7 +331,8 @@ def _utility_table(rows: list[list[Cell]], tasks: int) -> Table:
         "the offline proxy (every gold API called, then Finish, within ten decisions), not a pass rate. Lists are read "
         "off the model's logits for option labels in shuffled order. Lost steps: the model said nothing that could be "
         "used; never replaced. No induction: the model writes the name itself, greedily (Table 4). Wilson and paired "
-        f"95 % intervals. {PAPER} (baseline / AgentMark-F / no induction)."
+        f"95 % intervals. The judge is a model at {URL_VARIABLE}, asked where one is given. {PAPER} (baseline / "
+        "AgentMark-F / no induction)."
     )
     return Table("With the mark and without it", columns, rows, note)
 

@@ -1,7 +1,7 @@
 """Where P_t comes from in an experiment."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
@@ -133,6 +133,11 @@ class ModelAgent:
         self._history = history
         self._reply_len = reply_len
         self._steps: list[tuple[str, str]] = []
+
+    @property
+    def steps(self) -> Sequence[tuple[str, str]]:
+        """What was done so far, and what came of it."""
+        return self._steps
 
     def weights(self, episode: Episode) -> Mapping[str, Rational] | None:
         described: Mapping[str, str] = getattr(episode, "descriptions", {})
