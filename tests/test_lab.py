@@ -9,6 +9,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -25,7 +26,7 @@ from agentmark.lab.cli import run as run_command
 from agentmark.lab.data import MissingError
 from agentmark.lab.experiment import Claim, Curve, Findings, Machine, Result, ResultError, Table, perform
 from agentmark.lab.figures import draw
-from agentmark.lab.overview import overviews
+from agentmark.lab.pictures import PICTURES, figures_of, overviews
 from agentmark.lab.report import load_results, render
 from agentmark.lab.stats import (
     bernstein_margin,
@@ -357,6 +358,35 @@ def test_the_overview_is_drawn_from_the_tables_on_utility(tmp_path):
     assert [path.read_bytes() for path in draw(figure, tmp_path)] == first
     assert overviews([some_result()]) == []
     assert "![What a mark costs the agent" in render([some_result(tables=[table])])
+
+
+def test_a_table_is_drawn_where_an_experiment_brings_no_figure():
+    rows = [
+        ["F", 10, "0.069 (0.062 to 0.078)"],
+        ["F", 20, "over 900"],
+        ["R", 20, "1,234"],
+        ["R", 20, "7 (6 to no upper limit)"],
+        ["R", 30, "2.3e-04 (1.7e-04 to 3.1e-04)"],
+    ]
+    table = Table("Episodes", ["scheme", "steps", "uniquely recovered"], rows)
+    [figure] = figures_of(some_result(name="single_episode", tables=[table]))
+    assert (figure.name, figure.x_names) == ("single_episode", ["10", "20", "30"])
+    assert figure.curves == [
+        Curve("F", [0], [0.069], [0.062], [0.078]),
+        Curve("R", [1, 2], [1234, 2.3e-4], [1234, 1.7e-4], [1234, 3.1e-4]),
+    ]
+    drawn = figures_of(some_result(name="single_episode", tables=[table], figures=[figure, figure]))
+    assert drawn == [figure, figure]
+    assert figures_of(some_result(name="roundtrip")) == []
+
+
+@pytest.mark.parametrize("name", PICTURES)
+def test_pictures_name_columns_that_the_results_have(name):
+    path = Path(__file__).parents[1] / "results" / f"{name}.json"
+    if not path.exists():
+        pytest.skip(f"{name} has no result yet")
+    [figure] = figures_of(replace(Result.load(path), figures=[]))
+    assert all(curve.y for curve in figure.curves)
 
 
 def test_results_come_in_the_order_of_the_catalogue(tmp_path):

@@ -116,10 +116,10 @@ def _table(folder: Path, docs: Path) -> int:
 
 def _figures(folder: Path, to: Path) -> int:
     from agentmark.lab.figures import draw
-    from agentmark.lab.overview import overviews
+    from agentmark.lab.pictures import figures_of, overviews
 
     results = load_results(folder)
-    figures = [*overviews(results), *[figure for result in results for figure in result.figures]]
+    figures = [*overviews(results), *[figure for result in results for figure in figures_of(result)]]
     drawn = [path for figure in figures for path in draw(figure, to)]
     if not drawn:
         print(f"no figures in the results of {folder}", file=sys.stderr)

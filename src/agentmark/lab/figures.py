@@ -7,8 +7,11 @@ from agentmark.core.errors import MissingExtraError
 from agentmark.lab.experiment import Figure
 
 _COLOURS = ("#2563a8", "#1f8a5b", "#b3413a", "#7a4fb0", "#946200", "#7a8594")
+# The same in every picture.
+_OWN_COLOURS = {"AgentMark-F": 0, "F": 0, "AgentMark-R": 1, "R": 1, "red-green": 2, "baseline": 5}
 # Beyond so many points a curve is drawn as a line alone.
 _MARKED_POINTS = 40
+_LINE_LEN = 150
 
 
 def draw(figure: Figure, folder: Path) -> list[Path]:
@@ -23,8 +26,10 @@ def draw(figure: Figure, folder: Path) -> list[Path]:
     # Without a date and with fixed ids, a figure that did not change leaves no diff.
     mpl.rcParams["svg.hashsalt"] = figure.name
     mpl.rcParams["svg.fonttype"] = "none"
-    width = 7.2 if figure.x_names is None else max(7.2, 1.3 + 0.75 * len(figure.x_names))
-    canvas, axes = pyplot.subplots(figsize=(width, 3.8), layout="constrained")
+    names = figure.x_names or []
+    a_name, height = (0.75, 3.8) if _upright(names) else (0.35, 5.0)
+    width = max(7.2, 1.3 + a_name * len(names))
+    canvas, axes = pyplot.subplots(figsize=(width, height), layout="constrained")
     _plot(figure, axes)
     folder.mkdir(parents=True, exist_ok=True)
     paths = [folder / f"{figure.name}.png", folder / f"{figure.name}.svg"]
@@ -46,12 +51,24 @@ def _plot(figure: Figure, axes: Any) -> None:
         axes.set_yscale("log")
     axes.grid(alpha=0.3)
     axes.spines[["top", "right"]].set_visible(False)
-    axes.legend(frameon=False, fontsize=9)
+    # Points leave no corner free.
+    beside = {} if figure.x_names is None else {"loc": "center left", "bbox_to_anchor": (1, 0.5)}
+    axes.legend(frameon=False, fontsize=9, **beside)
+
+
+def _colour(label: str, number: int) -> str:
+    return _COLOURS[_OWN_COLOURS.get(label, number % len(_COLOURS))]
+
+
+def _upright(names: list[str]) -> bool:
+    """Whether the names find room side by side."""
+    widest = max([len(line) for name in names for line in name.split("\n")], default=0)
+    return len(names) * (widest + 2) <= _LINE_LEN
 
 
 def _plot_lines(figure: Figure, axes: Any) -> None:
     for i, curve in enumerate(figure.curves):
-        colour = _COLOURS[i % len(_COLOURS)]
+        colour = _colour(curve.label, i)
         style = "-" if i < len(_COLOURS) else "--"
         marker = "o" if len(curve.x) <= _MARKED_POINTS else None
         axes.plot(curve.x, curve.y, style, color=colour, label=curve.label, linewidth=1.8, marker=marker, markersize=3)
@@ -68,7 +85,10 @@ def _plot_points(figure: Figure, names: list[str], axes: Any) -> None:
             [high - y for y, high in zip(curve.y, curve.high or curve.y, strict=True)],
         ]
         places = [x + shift for x in curve.x]
-        colour = _COLOURS[i % len(_COLOURS)]
+        colour = _colour(curve.label, i)
         axes.errorbar(places, curve.y, bars, fmt="o", color=colour, label=curve.label, markersize=4)
-    axes.axhline(0, color="#7a8594", linewidth=0.8)
-    axes.set_xticks(range(len(names)), names, fontsize=8)
+    if not figure.y_log:
+        axes.axhline(0, color="#7a8594", linewidth=0.8)
+    turned = {} if _upright(names) else {"rotation": 90}
+    axes.set_xlim(-0.6, len(names) - 0.4)
+    axes.set_xticks(range(len(names)), names, fontsize=8 if not turned else 7, **turned)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from agentmark.lab.catalogue import EXPERIMENTS
 from agentmark.lab.experiment import Cell, Figure, Result, Table
-from agentmark.lab.overview import overviews
+from agentmark.lab.pictures import figures_of, overviews
 
 HEADER = """# Results
 
@@ -34,7 +34,7 @@ def _section(result: Result) -> str:
         parts.append("**Warning: not every claim holds.**\n")
     parts.append("\n".join([f"- {claim}" for claim in result.claims]) + "\n")
     parts += [_table(table) for table in result.tables]
-    parts += [_picture(figure) for figure in result.figures]
+    parts += [_picture(figure) for figure in figures_of(result)]
     machine = result.machine
     parts.append(
         f"`{result.command}` (seed {result.seed}, {result.seconds:.0f} s, agentmark {result.version}, "
