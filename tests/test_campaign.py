@@ -5,6 +5,7 @@ from pathlib import Path
 from random import Random
 
 import pytest
+from scipy import stats as scipy_stats
 
 from agentmark.lab import data
 from agentmark.lab.agent_loop import BASELINE, POLICIES, RED_GREEN, F, R, chooser_for, play
@@ -13,7 +14,7 @@ from agentmark.lab.envs import base
 from agentmark.lab.envs.base import Task
 from agentmark.lab.samples import random_key
 from agentmark.lab.sources import SoftenedExpert
-from agentmark.lab.utility import compare, utility_claims, utility_table
+from agentmark.lab.utility import Comparison, compare, utility_claims, utility_table
 from agentmark.verify import Verifier
 
 
@@ -122,14 +123,32 @@ def outcome(task: str, policy: str, success: bool, seed: int = 1) -> Outcome:
 
 def test_pairs_are_by_task_and_seed_and_a_task_is_one_cluster() -> None:
     outcomes = []
-    for task, (base_won, marked_won) in {"a": (1, 1), "b": (1, 0), "c": (0, 1), "d": (1, 1)}.items():
-        for seed in (1, 2):
-            outcomes += [outcome(task, BASELINE, bool(base_won), seed), outcome(task, F, bool(marked_won), seed)]
+    for kind, (base_won, marked_won) in {"a": (1, 1), "b": (1, 0), "c": (0, 1), "d": (1, 1)}.items():
+        for task in [f"{kind}{i}" for i in range(5)]:
+            for seed in (1, 2):
+                outcomes += [outcome(task, BASELINE, bool(base_won), seed), outcome(task, F, bool(marked_won), seed)]
     found = compare(outcomes, F)
-    assert (found.tasks, found.episodes, found.difference) == (4, 8, 0.0)
-    # Four values of 0, -1, +1, 0: standard error sqrt(2/3) / 2.
-    assert found.interval.high == pytest.approx(1.96 * (2 / 3) ** 0.5 / 2, rel=1e-3)
+    assert (found.tasks, found.episodes, found.difference) == (20, 40, 0.0)
+    # Twenty values, ten of them 0, five -1, five +1: standard error sqrt((10 / 19) / 20).
+    assert found.interval.high == pytest.approx(1.96 * (10 / 19 / 20) ** 0.5, rel=1e-3)
     assert not found.equivalent()
+
+
+def test_a_single_task_that_differs_makes_the_interval_wider_not_narrower() -> None:
+    def differing(wins: int, losses: int) -> Comparison:
+        outcomes = []
+        for i in range(274):
+            base, marked = (False, True) if i < wins else (True, i >= wins + losses)
+            outcomes += [outcome(str(i), BASELINE, base), outcome(str(i), F, marked)]
+        return compare(outcomes, F)
+
+    none, one, nine = differing(0, 0).interval, differing(1, 0).interval, differing(9, 0).interval
+    assert none.low == one.low == nine.low
+    assert none.high < one.high < nine.high
+    assert one.high == pytest.approx(scipy_stats.binomtest(1, 274).proportion_ci().high, rel=1e-6)
+    assert differing(0, 1).interval.low == pytest.approx(-one.high)
+    assert not differing(9, 0).is_normal
+    assert differing(5, 5).is_normal
 
 
 def test_a_trial_that_one_policy_has_not_played_is_left_out() -> None:

@@ -11,6 +11,7 @@ from agentmark.core import scheme_r
 from agentmark.lab import (
     attacks,
     evidence_power,
+    identification,
     registry_scale,
     rewriting,
     single_episode,
@@ -218,3 +219,17 @@ def test_every_attack_of_the_list_is_made():
         "duplication", "repeated contexts", "replay", "payload length", "key ids", "weights", "names",
     ):  # fmt: skip
         assert word in names
+
+
+@pytest.mark.parametrize("view", ["exact", "chosen weight only", "action only"])
+@pytest.mark.parametrize("seed", [0, 1, 4])
+def test_the_verifier_names_an_identity_as_soon_as_its_evidence_suffices(view, seed):
+    """The experiments count the evidence of the identity they know; a verifier has to find it first."""
+    rng = generator(seed, "soon", view)
+    key, payload = random_key(rng), rng.getrandbits(8)
+    records = Agent(ALFWORLD, key, payload, 8, "R").log(rng, 120)
+    records = [weaker_views.VIEWS[view](record, rng) for record in records]
+    steps = int(identification.named_after(records, key, payload))
+    verifier = Verifier(key, payload_len=8)
+    assert verifier.verify(records[:steps]).payload == payload
+    assert not verifier.verify(records[: steps - 1]).accepted

@@ -233,7 +233,8 @@ class Verifier:
                 return _Search(tuple(named), None)
         search = _clean_search(readings, payload_len, self._search_limit)
         candidates = [*search.candidates, *named]
-        could_name = _potential_bits(readings) >= payload_len - log2(self.threshold)
+        # No payload has more evidence than every step's best.
+        could_name = fsum([reading.most_bits for reading in readings]) >= payload_len - log2(self.threshold)
         if rates and could_name and not search.candidates:
             candidates += self._noisy_candidates(readings, payload_len, rates)
         return _Search(tuple(candidates), search.consistent, search.work, search.over_limit)

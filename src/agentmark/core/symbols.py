@@ -41,6 +41,11 @@ class SymbolSet:
         """-log2 q_t."""
         return len(self.rows) - log2(self.symbol_count)
 
+    @property
+    def most_bits(self) -> float:
+        """What the step says for a payload that suits it best."""
+        return self.evidence_bits
+
     def symbol(self, payload: int) -> int:
         """The symbol that this payload has at this step."""
         return row_parities(self.rows, payload) ^ self.pad
@@ -80,6 +85,11 @@ class SoftSymbols:
         """What the step says on average if the payload is right: symbols are then as likely as their values."""
         total = len(self.values)
         return sum([value * log2(value) for value in self.values if value > 0]) / total
+
+    @property
+    def most_bits(self) -> float:
+        """What the step says for a payload that suits it best; no payload has more."""
+        return log2(max(self.values))
 
     def symbol(self, payload: int) -> int:
         """The symbol that this payload has at this step."""

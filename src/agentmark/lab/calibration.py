@@ -35,9 +35,9 @@ def run(*, quick: bool, seed: int, workers: int, progress: Progress) -> Findings
     found = [one for result in results for one in result]
     claims = [
         Claim(
-            f"{one.model}, {one.elicitor}: every situation has a usable list, {one.situations + one.unchosen} of "
-            f"{situations}.",
-            one.unusable == 0,
+            f"{one.model}, {one.elicitor}: no difference between stated and sampled shows: {one.excess.value:.2f} "
+            f"({one.excess.low:.2f} to {one.excess.high:.2f}) above the floor, {one.situations} situations.",
+            one.excess.low <= 0,
             aim=True,
         )
         for one in found
@@ -78,7 +78,9 @@ def _table(found: list[Calibration], situations: int) -> Table:
         f"{situations} everyday situations of an assistant; {found[0].samples} free choices in each at temperature 1, "
         "options in an order of their own, held to the names by a schema. TV: total variation distance between the "
         "stated list and the frequencies; its floor is what so few samples show when they come from the stated list "
-        "itself. ECE: over ten bins of stated probability. 95 % intervals from resampling the situations. The mark "
+        "itself. A list is stated in one order of the options and choices are made in many, so that a liking for "
+        "places counts as a difference. ECE: over ten bins of stated probability. 95 % intervals from resampling the "
+        "situations. The mark "
         "preserves the list; this is how good the list is. `agentmark calibrate` does the same for your model."
     )
     return Table("Stated against sampled", columns, rows, note)

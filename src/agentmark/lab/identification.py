@@ -100,7 +100,9 @@ def run_chunk(chunk: Chunk) -> Outcome:
     payload = rng.getrandbits(PAYLOAD_LEN)
     verifier = Verifier(key, payload_len=PAYLOAD_LEN)
     records, episodes = _log(chunk, key, payload, rng, chunk.steps)
-    steps = {view: _named_after(records, key, payload, view, rng) for view in SEEN[chunk.policy]}
+    steps = {
+        view: named_after([VIEWS[view](record, rng) for record in records], key, payload) for view in SEEN[chunk.policy]
+    }
     damaged = verifier.verify(_damaged(chunk, records, key, rng))
     other = another_payload(rng, payload, PAYLOAD_LEN)
     # Half of each, with a joint that may lie an eighth of the log to either side.
@@ -120,7 +122,7 @@ def run_chunk(chunk: Chunk) -> Outcome:
 
 
 def _log(chunk: Chunk, key: SharedKey, payload: int, rng: Random, steps: int) -> tuple[list[StepRecord], int]:
-    """The first steps of an identity that works through the tasks in some order, and over how many episodes."""
+    """The first steps of an identity that is given one task after another, drawn at random; and over how many."""
     environment = open_environment(chunk.environment)
     tasks = environment.tasks()
     records: list[StepRecord] = []
@@ -133,11 +135,11 @@ def _log(chunk: Chunk, key: SharedKey, payload: int, rng: Random, steps: int) ->
     return records[:steps], episodes
 
 
-def _named_after(records: Sequence[StepRecord], key: SharedKey, payload: int, view: str, rng: Random) -> float:
+def named_after(records: Sequence[StepRecord], key: SharedKey, payload: int) -> float:
     """After how many steps the identity is accepted, with all payloads of its length paid for."""
     evidence = Evidence()
     for number, record in enumerate(records, start=1):
-        reading = read_step(VIEWS[view](record, rng), key, PAYLOAD_LEN).reading
+        reading = read_step(record, key, PAYLOAD_LEN).reading
         if reading is not None:
             evidence.update(reading.e_value(payload))
         if evidence.bits >= NEEDED_BITS:
@@ -174,16 +176,13 @@ def _findings(outcomes: Sequence[Outcome], environments: Sequence[str], missing:
                 _share([o.spliced for o in mine]),
             ]
         )
-    sooner = [
-        name
-        for name in environments
-        if _median([o.steps[FULL] for o in cells[name, R]]) <= _median([o.steps[FULL] for o in cells[name, F]])
-    ]
+    medians = {place: _median([o.steps[FULL] for o in mine]) for place, mine in cells.items()}
+    sooner = [name for name in environments if medians[name, R] < inf and medians[name, R] <= medians[name, F]]
     wrong = sum([outcome.wrong for outcome in outcomes])
     claims = [
         Claim(
-            f"R names an identity after no more steps than F (medians) in {len(sooner)} of {len(environments)} "
-            "environments.",
+            f"R's median is no later than F's in {len(sooner)} of {len(environments)} environments (point estimates; "
+            "their intervals are in the table).",
             len(sooner) == len(environments),
             aim=True,
         ),
@@ -196,8 +195,8 @@ def _findings(outcomes: Sequence[Outcome], environments: Sequence[str], missing:
     note = (
         f"A softened expert (epsilon {EPSILON}), not a language model. Logs of one {PAYLOAD_LEN}-bit identity over "
         f"tasks drawn at random, {limit} steps; named at {DEFAULT_THRESHOLD:g} with every payload paid for, "
-        "without knowing that the log is clean. Steps: median with its 95 % interval, then 95 % quantile. Losses: "
-        f"{LOST:.0%} of the records are gone, {FOREIGN:.0%} of a stranger's join under our key id, all are shuffled. "
+        "without knowing that the log is clean. Steps: median with its 95 % interval, then the latest log. Losses: "
+        f"{LOST:.0%} of the records are gone, a tenth as many of a stranger's join under our key id, all are shuffled. "
         f"A splice: two agents of about {limit // 2} steps each, both named and nobody else, the joint within 5 steps. "
         "Wilson 95 % intervals. F reads nothing without the full list."
     )
@@ -236,7 +235,7 @@ def _steps(values: Sequence[float], limit: int) -> str:
     interval = quantile_interval(values, 0.5)
     middle, low, high, most = [
         f"over {limit}" if value == inf else f"{value:.0f}"
-        for value in (_median(values), interval.low, interval.high, quantile(values, 0.95))
+        for value in (_median(values), interval.low, interval.high, max(values))
     ]
     return f"{middle} ({low} to {high}), {most}"
 

@@ -5,8 +5,10 @@ the mark changes would show. Which models run is up to the machine: SmolLM2 wher
 file that AGENTMARK_GGUF names (separated by colons), or instead the one that --model names.
 """
 
+import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from hashlib import sha256
 from itertools import combinations
 from math import log2
 from pathlib import Path
@@ -26,8 +28,9 @@ from agentmark.lab.judge import URL_VARIABLE, judge_from_environment
 from agentmark.lab.models import ModelSpec, models_here
 from agentmark.lab.parallel import map_chunks
 from agentmark.lab.samples import generator, random_key
-from agentmark.lab.sources import Effort, ElicitedLists, ModelAgent
-from agentmark.lab.stats import mean_interval, wilson_interval
+from agentmark.lab.sources import Effort, ElicitedLists, ModelAgent, candidates_of
+from agentmark.lab.stats import wilson_interval
+from agentmark.lab.utility import task_interval
 from agentmark.log import LogWriter
 from agentmark.record import StepRecord
 from agentmark.verify import Verifier
@@ -197,7 +200,7 @@ def _without_induction(episode: Episode, spec: ModelSpec, max_steps: int, effort
     model = spec.chat()
     steps: list[tuple[str, str]] = []
     while not episode.done and len(steps) < max_steps:
-        named = _named(model, episode, steps[-HISTORY:], effort)
+        named = _named(model, episode, steps[-HISTORY:], _folder(spec), effort)
         if named is None:
             effort.unusable += 1
             break
@@ -216,29 +219,46 @@ def _judged(goal: str, steps: Sequence[tuple[str, str]]) -> bool | None:
     return judge.solved(goal, "\n".join([f"{behavior}: {seen}" for behavior, seen in steps]))
 
 
-def _named(model: Chat, episode: Episode, steps: Sequence[tuple[str, str]], effort: Effort) -> str | None:
+def _named(model: Chat, episode: Episode, steps: Sequence[tuple[str, str]], kept: Path, effort: Effort) -> str | None:
     """The one behavior that the reply names."""
     agent_sees: list[Message] = [{"role": "user", "content": episode.goal}]
     for behavior, seen in steps:
         agent_sees.append({"role": "assistant", "content": f"I do: {behavior}"})
         agent_sees.append({"role": "tool", "content": seen[:REPLY_LEN]})
-    situation = Situation.of(list(episode.behaviors), agent_sees)
-    question = f"Conversation:\n{transcript(situation.messages)}\n\nOptions:\n" + "\n".join(situation.names)
+    situation = Situation.of(candidates_of(episode), agent_sees)
+    options = "\n".join([f"{one.name}: {one.description}" for one in situation.candidates])
+    question = f"Conversation:\n{transcript(situation.messages)}\n\nOptions:\n{options}"
     system = "You are an agent. Reply with the name of the one option that you take next, and nothing else."
     asked: list[Message] = [{"role": "system", "content": system}, {"role": "user", "content": question}]
-    effort.calls += 1
-    start = perf_counter()
-    try:
-        reply = model.complete(ChatRequest(messages=asked, max_tokens=48, temperature=0.0))
-    except ElicitationError:
+    said = _reply(model, ChatRequest(messages=asked, max_tokens=48, temperature=0.0), kept, effort)
+    if said is None:
         return None
-    finally:
-        effort.seconds += perf_counter() - start
-    effort.input_tokens += reply.input_tokens or 0
-    effort.output_tokens += reply.output_tokens or 0
-    words = reply.text.strip().strip("`\"'.")
+    words = said.strip().strip("`\"'.")
     named = [name for name in situation.names if name == words] or [name for name in situation.names if name in words]
     return named[0] if len(named) == 1 else None
+
+
+def _reply(model: Chat, request: ChatRequest, folder: Path, effort: Effort) -> str | None:
+    """What the model writes, kept by what was asked, like the lists."""
+    digest = sha256(json.dumps(list(request.messages), sort_keys=True).encode()).hexdigest()[:32]
+    place = folder / "replies" / f"{digest}.json"
+    if place.exists():
+        kept = json.loads(place.read_text(encoding="utf-8"))
+    else:
+        start = perf_counter()
+        try:
+            reply = model.complete(request)
+        except ElicitationError:
+            return None
+        kept = [reply.text, reply.input_tokens or 0, reply.output_tokens or 0, perf_counter() - start]
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_text(json.dumps(kept), encoding="utf-8")
+    text, read, written, seconds = kept
+    effort.calls += 1
+    effort.input_tokens += read
+    effort.output_tokens += written
+    effort.seconds += seconds
+    return str(text)
 
 
 def _entropy(distribution: BehaviorDistribution | None) -> float:
@@ -290,13 +310,11 @@ def _judged_share(rows: Sequence[Row]) -> str:
 
 def _difference(outcomes: Sequence[Outcome], policy: str) -> str:
     paired = [
-        100.0 * (float(mine.success) - float(base.success))
+        float(mine.success) - float(base.success)
         for mine, base in zip(_of(outcomes, policy), _of(outcomes, BASELINE), strict=True)
     ]
-    if len(set(paired)) == 1:
-        return f"{paired[0]:+.1f}"
-    interval = mean_interval(paired)
-    return f"{fmean(paired):+.1f} ({interval.low:+.1f} to {interval.high:+.1f})"
+    interval = task_interval(paired)
+    return f"{100 * fmean(paired):+.1f} ({100 * interval.low:+.1f} to {100 * interval.high:+.1f})"
 
 
 def _claims(model: str, outcomes: Sequence[Outcome], seed: int) -> list[Claim]:
@@ -328,10 +346,10 @@ def _utility_table(rows: list[list[Cell]], tasks: int) -> Table:
     ]  # fmt: skip
     note = (
         f"ToolBench, {tasks} real queries with their real candidate tools, recorded or simulated replies; success is "
-        "the offline proxy (every gold API called, then Finish, within ten decisions), not a pass rate. Lists are read "
-        "off the model's logits for option labels in shuffled order. Lost steps: the model said nothing that could be "
-        "used; never replaced. No induction: the model writes the name itself, greedily (Table 4). Wilson and paired "
-        f"95 % intervals. The judge is a model at {URL_VARIABLE}, asked where one is given. {PAPER} (baseline / "
+        "the offline proxy (every gold API called, then Finish, within ten decisions), not a pass rate. Lists of local "
+        "models are read off their logits for option labels in shuffled order. Lost steps: the model said nothing that "
+        "could be used; never replaced. No induction: the model writes the name itself, greedily (Table 4). Wilson and "
+        f"paired 95 % intervals. The judge is a model at {URL_VARIABLE}, asked where one is given. {PAPER} (baseline / "
         "AgentMark-F / no induction)."
     )
     return Table("With the mark and without it", columns, rows, note)

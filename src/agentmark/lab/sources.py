@@ -123,6 +123,12 @@ def _kept(said: Elicitation) -> dict[str, Any]:
     }
 
 
+def candidates_of(episode: Episode) -> list[Candidate]:
+    """What can be done now, with what the environment says of it, if it says anything."""
+    described: Mapping[str, str] = getattr(episode, "descriptions", {})
+    return [Candidate(name, described.get(name, "")) for name in episode.behaviors]
+
+
 class ModelAgent:
     """P_t of a real model: the goal, what was done and seen so far, and what can be done now. One for each episode."""
 
@@ -140,9 +146,7 @@ class ModelAgent:
         return self._steps
 
     def weights(self, episode: Episode) -> Mapping[str, Rational] | None:
-        described: Mapping[str, str] = getattr(episode, "descriptions", {})
-        candidates = [Candidate(name, described.get(name, "")) for name in episode.behaviors]
-        return self._lists.elicit(Situation.of(candidates, self._messages(episode))).weights
+        return self._lists.elicit(Situation.of(candidates_of(episode), self._messages(episode))).weights
 
     def acted(self, behavior: str, episode: Episode) -> None:
         self._steps.append((behavior, episode.observation))

@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from math import ceil
-from statistics import NormalDist, fmean
+from statistics import NormalDist, fmean, mode
 
 from agentmark.lab.agent_loop import BASELINE, RED_GREEN, F, R
 from agentmark.lab.campaign import Outcome
@@ -13,6 +13,8 @@ from agentmark.lab.stats import Interval, exact_interval, mean_interval, normal_
 
 # Two success rates that differ by less are the same to a user.
 MARGIN = 0.02
+# Of fewer tasks that differ, a mean is not yet normal.
+FEW = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,13 +24,29 @@ class Comparison:
     policy: str
     tasks: int
     episodes: int
-    difference: float
-    interval: Interval
-    # 90 %: the two one-sided tests at 5 % both reject exactly if it lies within the margin (TOST).
-    tost_interval: Interval
+    # Mean difference of each task.
+    means: tuple[float, ...]
+
+    @property
+    def difference(self) -> float:
+        return fmean(self.means)
+
+    @property
+    def interval(self) -> Interval:
+        return task_interval(self.means)
+
+    @property
+    def tost_interval(self) -> Interval:
+        """90 %: the two one-sided tests at 5 % both reject exactly if it lies within the margin (TOST)."""
+        return task_interval(self.means, confidence=0.90)
 
     def equivalent(self, margin: float = MARGIN) -> bool:
         return -margin < self.tost_interval.low and self.tost_interval.high < margin
+
+    @property
+    def is_normal(self) -> bool:
+        """Whether enough tasks differ for a standard error to say something."""
+        return _deviating(self.means) >= FEW
 
     @property
     def standard_error(self) -> float:
@@ -36,8 +54,6 @@ class Comparison:
 
     def power(self, margin: float = MARGIN) -> float:
         """The chance that so many trials show equivalence when there is no difference at all."""
-        if self.standard_error == 0:
-            return 1.0
         reach = NormalDist().cdf(margin / self.standard_error - normal_quantile(0.90))
         return max(0.0, 2 * reach - 1)
 
@@ -61,23 +77,25 @@ def compare(outcomes: Iterable[Outcome], policy: str) -> Comparison:
     for (task, _, _), successes in pairs.items():
         by_task[task].append(float(successes[policy]) - float(successes[BASELINE]))
     means = [fmean(differences) for differences in by_task.values()]
-    return Comparison(
-        policy,
-        len(means),
-        len(pairs),
-        fmean(means),
-        task_interval(means),
-        task_interval(means, confidence=0.90),
-    )
+    return Comparison(policy, len(means), len(pairs), tuple(means))
 
 
 def task_interval(means: Sequence[float], *, confidence: float = 0.95) -> Interval:
-    """Of a mean over tasks. Where all tasks agree their spread says nothing, and the interval is as wide as the share
-    of tasks that may be otherwise (Clopper and Pearson)."""
-    if len(set(means)) > 1:
+    """Of a mean over tasks. Where few tasks differ from the others their spread says little, and the interval reaches
+    as far as the share of tasks that may differ, to either side (Clopper and Pearson)."""
+    if _deviating(means) >= FEW:
         return mean_interval(means, confidence=confidence)
-    reach = exact_interval(0, len(means), confidence=confidence).high
-    return Interval(means[0] - reach, means[0] + reach)
+    usual = mode(means)
+    below, above = sum([mean < usual for mean in means]), sum([mean > usual for mean in means])
+    low = exact_interval(below, len(means), confidence=confidence).high
+    high = exact_interval(above, len(means), confidence=confidence).high
+    return Interval(usual - low, usual + high)
+
+
+def _deviating(means: Sequence[float]) -> int:
+    """Tasks other than most."""
+    usual = mode(means)
+    return sum([mean != usual for mean in means])
 
 
 def utility_claims(outcomes: Sequence[Outcome], label: str) -> list[Claim]:
@@ -85,6 +103,7 @@ def utility_claims(outcomes: Sequence[Outcome], label: str) -> list[Claim]:
     claims = []
     for policy in (F, R):
         found = compare(outcomes, policy)
+        widest = task_interval(found.means, confidence=0.999)
         claims.append(
             Claim(
                 f"{label}: {policy} succeeds as often as the baseline within {MARGIN:.0%} (TOST): difference "
@@ -97,21 +116,14 @@ def utility_claims(outcomes: Sequence[Outcome], label: str) -> list[Claim]:
         claims.append(
             Claim(
                 f"{label}: no difference between {policy} and the baseline shows: 99.9 % interval "
-                f"{_span(_interval(outcomes, policy, 0.999))} points.",
-                0 in _interval(outcomes, policy, 0.999),
+                f"{_span(widest)} points.",
+                0 in widest,
             )
         )
     marked = [outcome for outcome in outcomes if outcome.policy in (F, R) and outcome.read]
     wrong = sum([outcome.wrong for outcome in marked])
     claims.append(Claim(f"{label}: {wrong} of {len(marked):,} marked episodes name another identity.", wrong == 0))
     return claims
-
-
-def _interval(outcomes: Sequence[Outcome], policy: str, confidence: float) -> Interval:
-    found = compare(outcomes, policy)
-    half = (found.interval.high - found.interval.low) / 2
-    scaled = half * normal_quantile(confidence) / normal_quantile(0.95)
-    return Interval(found.difference - scaled, found.difference + scaled)
 
 
 AGAINST = "against the baseline, points"
@@ -154,9 +166,9 @@ def power_table(outcomes: Sequence[Outcome]) -> Table:
                     policy,
                     found.tasks,
                     found.episodes,
-                    f"{100 * found.standard_error:.2f}",
-                    f"{found.power():.2f}",
-                    found.pairs_for(0.9),
+                    f"{100 * found.standard_error:.2f}" if found.is_normal else "",
+                    f"{found.power():.2f}" if found.is_normal else "",
+                    found.pairs_for(0.9) if found.is_normal else "",
                 ]
             )
     columns = [
@@ -170,7 +182,8 @@ def power_table(outcomes: Sequence[Outcome]) -> Table:
     ]
     note = (
         f"Two one-sided tests at 5 %, margin {100 * MARGIN:.0f} points, when there is no difference at all. The "
-        "standard error is that of the mean difference over tasks, from these trials."
+        "standard error is that of the mean difference over tasks, from these trials; it is left out where fewer than "
+        f"{FEW} tasks differ."
     )
     return Table("Power of the equivalence test", columns, rows, note)
 
