@@ -118,7 +118,7 @@ check: lint types test  ## All of the above
 bench: $(VENV)/.runtime  ## Speed, as ratios to a bare keyed hash
 	@$(BIN)/agentmark lab run speed
 
-results: $(VENV)/.runtime  ## Every figure of docs/results.md (about half an hour)
+results: $(VENV)/.runtime  ## What docs/results.md says of the core and the verifier (hours; the environments: make lab)
 	$(BIN)/agentmark lab run all
 	$(BIN)/agentmark lab table
 

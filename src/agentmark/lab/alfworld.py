@@ -84,7 +84,7 @@ def campaigns(split: str, *, seed: int, quick: bool) -> list[Campaign]:
 
 
 def logged_campaign(split: str, *, seed: int) -> Campaign:
-    """The first trial: its logs are read with `campaign.kept_logs` once the experiment has run."""
+    """The first trial: its logs are read with `campaign.kept_episodes` once the experiment has run."""
     return Campaign(split, EPSILONS, POLICIES, (seed,), keep_logs=True)
 
 

@@ -15,6 +15,7 @@ from agentmark.lab.presets import API_KEY_VARIABLE, MODEL_VARIABLE, PRESETS
 from agentmark.lab.report import load_results, render
 
 ALL = "all"
+RESULTS, QUICK_RESULTS = Path("results"), Path("results-quick")
 
 
 def add_parser(subparsers: Any) -> None:
@@ -40,14 +41,16 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
     runner.add_argument("--quick", action="store_true", help="few trials: seconds instead of minutes")
     runner.add_argument("--seed", type=int, default=DEFAULT_SEED, help="fixes keys, payloads and contexts (default: 1)")
     runner.add_argument("--workers", type=_positive, default=os.cpu_count() or 1, help="processes (default: all cores)")
-    runner.add_argument("--out", type=Path, default=Path("results"), help="folder for NAME.json (default: results)")
+    runner.add_argument(
+        "--out", type=Path, help=f"folder for NAME.json (default: {RESULTS}; of a quick run: {QUICK_RESULTS})"
+    )
 
     table = commands.add_parser("table", help="write the results up as Markdown")
-    table.add_argument("--out", type=Path, default=Path("results"), help="folder of the results (default: results)")
+    table.add_argument("--out", type=Path, default=RESULTS, help=f"folder of the results (default: {RESULTS})")
     table.add_argument("--docs", type=Path, default=Path("docs/results.md"), help="the page (default: docs/results.md)")
 
     figures = commands.add_parser("figures", help="draw the results: PNG and SVG (needs matplotlib)")
-    figures.add_argument("--out", type=Path, default=Path("results"), help="folder of the results (default: results)")
+    figures.add_argument("--out", type=Path, default=RESULTS, help=f"folder of the results (default: {RESULTS})")
     figures.add_argument("--to", type=Path, default=Path("docs/figures"), help="folder (default: docs/figures)")
 
 
@@ -66,7 +69,9 @@ def run(args: argparse.Namespace) -> int:
         # Worker processes are told through the environment.
         os.environ[MODEL_VARIABLE] = " ".join(args.model)
     names = list(EXPERIMENTS) if args.name == ALL else [args.name]
-    return _run(names, quick=args.quick, seed=args.seed, workers=args.workers, out=args.out)
+    # A quick run does not take the place of a full one.
+    out = args.out or (QUICK_RESULTS if args.quick else RESULTS)
+    return _run(names, quick=args.quick, seed=args.seed, workers=args.workers, out=out)
 
 
 def _list() -> int:
@@ -118,7 +123,11 @@ def _figures(folder: Path, to: Path) -> int:
     from agentmark.lab.figures import draw
     from agentmark.lab.pictures import figures_of, overviews
 
-    results = load_results(folder)
+    try:
+        results = load_results(folder)
+    except ResultError as error:
+        print(error, file=sys.stderr)
+        return 2
     figures = [*overviews(results), *[figure for result in results for figure in figures_of(result)]]
     drawn = [path for figure in figures for path in draw(figure, to)]
     if not drawn:

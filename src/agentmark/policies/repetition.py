@@ -3,6 +3,7 @@
 It needs a pointer that both sides keep in step, which is what erasures break.
 """
 
+import random
 from collections.abc import Iterable
 
 from agentmark.core.cyclic_shift import cyclic_shift_decode, cyclic_shift_encode, short_len
@@ -21,11 +22,12 @@ POLICY = "repetition"
 class RepetitionSession:
     """Algorithm 1 with the pointer l of the paper: each step spends the next c_t bits of m, m, m, ..."""
 
-    def __init__(self, key: SharedKey, payload: int, *, payload_len: int) -> None:
+    def __init__(self, key: SharedKey, payload: int, *, payload_len: int, rng: random.Random | None = None) -> None:
+        """`rng` draws the session's nonce, for runs that shall repeat."""
         self._key = key
         self._bits = [payload >> (payload_len - 1 - i) & 1 for i in range(payload_len)]
         self._pointer = 0
-        self._log = PeerLog(POLICY, key_id=key.id, payload_len=payload_len)
+        self._log = PeerLog(POLICY, key_id=key.id, payload_len=payload_len, rng=rng)
 
     def choose(self, weights: Probabilities) -> Choice:
         distribution = BehaviorDistribution.quantise(weights)
