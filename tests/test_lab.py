@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from scipy import special
@@ -150,6 +151,8 @@ def test_a_count_where_none_is_expected_refutes():
 @pytest.mark.parametrize("name", EXPERIMENTS)
 def test_quick_version_passes_and_is_kept(name, tmp_path, monkeypatch):
     monkeypatch.setenv("AGENTMARK_WORK", str(tmp_path / "work"))
+    monkeypatch.delenv("AGENTMARK_GGUF", raising=False)
+    monkeypatch.delenv("AGENTMARK_MODEL", raising=False)
     try:
         result = quick(load(name))
     except MissingError as missing:
@@ -333,6 +336,20 @@ def test_page_shows_claims_tables_and_circumstances():
     ):
         assert line in page
     assert "Warning" not in page
+
+
+def test_the_command_names_the_models_of_an_experiment_that_asks_some(monkeypatch):
+    def command_of(**members) -> str:
+        kept = {"NAME": "x", "TITLE": "y", "run": lambda **_: Findings([], []), **members}
+        return quick(SimpleNamespace(**kept)).command
+
+    monkeypatch.delenv("AGENTMARK_MODEL", raising=False)
+    monkeypatch.setenv("AGENTMARK_GGUF", os.pathsep.join(["/models/a.gguf", "/b.gguf"]))
+    assert command_of() == "agentmark lab run x --quick"
+    asking = command_of(ASKS_MODELS=True)
+    assert asking == f"AGENTMARK_GGUF=a.gguf{os.pathsep}b.gguf agentmark lab run x --quick"
+    monkeypatch.setenv("AGENTMARK_MODEL", "http://localhost/v1 m")
+    assert command_of(ASKS_MODELS=True) == "agentmark lab run x --quick --model http://localhost/v1 m"
 
 
 def test_page_warns_of_quick_and_failed_runs():

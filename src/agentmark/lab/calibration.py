@@ -12,6 +12,8 @@ from agentmark.lab.samples import generator
 
 NAME = "calibration"
 TITLE = "Calibration: the list a model states, and what it then does"
+# Its result depends on which models there are: the command that repeats it names them.
+ASKS_MODELS = True
 
 ASKED = ("logits-names", "logits-labels", "verbalised+schema")
 SAMPLES, QUICK_SAMPLES = 20, 3

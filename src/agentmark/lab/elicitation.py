@@ -19,6 +19,8 @@ from agentmark.verify import Verifier
 
 NAME = "elicitation"
 TITLE = "Elicitation: real models in real situations, asked in five ways"
+# Its result depends on which models there are: the command that repeats it names them.
+ASKS_MODELS = True
 
 QUICK_SITUATIONS = 2
 QUICK_WAYS = ("logits-names", "logits-labels", "labels")

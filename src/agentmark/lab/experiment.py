@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import agentmark
 from agentmark.core.errors import AgentMarkError
+from agentmark.lab.presets import GGUF_VARIABLE, MODEL_VARIABLE
 
 if TYPE_CHECKING:
     from agentmark.lab.catalogue import Experiment
@@ -167,7 +168,7 @@ def perform(experiment: "Experiment", *, quick: bool, seed: int, workers: int, p
     return Result(
         name=experiment.NAME,
         title=experiment.TITLE,
-        command=_command(experiment.NAME, quick=quick, seed=seed),
+        command=_command(experiment, quick=quick, seed=seed),
         seed=seed,
         quick=quick,
         machine=Machine.here(),
@@ -181,13 +182,18 @@ def perform(experiment: "Experiment", *, quick: bool, seed: int, workers: int, p
     )
 
 
-def _command(name: str, *, quick: bool, seed: int) -> str:
-    command = f"agentmark lab run {name}"
+def _command(experiment: "Experiment", *, quick: bool, seed: int) -> str:
+    command = f"agentmark lab run {experiment.NAME}"
     if quick:
         command += " --quick"
     if seed != DEFAULT_SEED:
         command += f" --seed {seed}"
-    return command
+    if not getattr(experiment, "ASKS_MODELS", False):
+        return command
+    if os.environ.get(MODEL_VARIABLE):
+        return f"{command} --model {os.environ[MODEL_VARIABLE]}"
+    files = [Path(path).name for path in os.environ.get(GGUF_VARIABLE, "").split(os.pathsep) if path]
+    return f"{GGUF_VARIABLE}={os.pathsep.join(files)} {command}" if files else command
 
 
 def _cpu_model() -> str:

@@ -37,6 +37,8 @@ from agentmark.verify import Verifier
 
 NAME = "language_model"
 TITLE = "A real language model among real tools (Tables 1, 4, 5, 6)"
+# Its result depends on which models there are: the command that repeats it names them.
+ASKS_MODELS = True
 
 ENVIRONMENT = "toolbench"
 PAYLOAD_LEN = 8

@@ -16,7 +16,8 @@ class Preset:
     temperatures: dict[str, float]
 
 
-# The paper: DeepSeek-Chat with temperature 1.0 on ALFWorld and 0.7 on ToolBench; Gemini 2.0 Flash beside it.
+# The paper: DeepSeek-Chat with temperature 1.0 on ALFWorld and 0.7 on ToolBench; Gemini 2.0 Flash beside it,
+# whose temperatures the paper does not state: taken to be the same.
 PRESETS = {
     "deepseek": Preset("https://api.deepseek.com/v1", "deepseek-chat", {"alfworld": 1.0, "toolbench": 0.7}),
     "gemini": Preset(
