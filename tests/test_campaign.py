@@ -195,6 +195,8 @@ def test_equivalence_is_shown_only_with_enough_tasks() -> None:
     assert not compare(many(100), F).equivalent()
     assert compare(many(20_000), F).equivalent()
     assert all(claim.holds for claim in utility_claims(many(20_000), "x"))
+    assert not utility_claims(many(100), "x")[0].holds
+    assert utility_claims(many(100), "x", margin=0.2)[0].holds
     assert len(utility_table(many(50), "t", "").rows) == 4
 
 

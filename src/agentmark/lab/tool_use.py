@@ -1,4 +1,4 @@
-"""What the three experiments on tool use share: which trials are played, and what is made of them."""
+"""What the experiments on tool use and ScienceWorld share: which trials are played, and what is made of them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from agentmark.lab.agent_loop import BASELINE, POLICIES, RED_GREEN, F, R
 from agentmark.lab.campaign import Campaign, Outcome, run_campaign
 from agentmark.lab.experiment import Cell, Claim, Progress, Table
-from agentmark.lab.utility import clustered, compare, utility_claims
+from agentmark.lab.utility import MARGIN, clustered, compare, utility_claims
 
 EPSILONS = (0.05, 0.15)
 SOURCE = "P_t is a softened expert, not a language model: 1 - epsilon on what it would do, the rest evenly on all else."
@@ -44,12 +44,12 @@ class Trials:
         )
 
 
-def claims(outcomes: Sequence[Outcome]) -> list[Claim]:
+def claims(outcomes: Sequence[Outcome], *, margin: float = MARGIN) -> list[Claim]:
     """For each epsilon: equivalence of both schemes, nobody wrongly named, and what red-green costs."""
     made = []
     for epsilon in EPSILONS:
         at = [outcome for outcome in outcomes if outcome.epsilon == epsilon]
-        made += utility_claims(at, f"epsilon {epsilon}")
+        made += utility_claims(at, f"epsilon {epsilon}", margin=margin)
         loss = compare(at, RED_GREEN)
         made.append(
             Claim(

@@ -98,7 +98,7 @@ def _deviating(means: Sequence[float]) -> int:
     return sum([mean != usual for mean in means])
 
 
-def utility_claims(outcomes: Sequence[Outcome], label: str) -> list[Claim]:
+def utility_claims(outcomes: Sequence[Outcome], label: str, *, margin: float = MARGIN) -> list[Claim]:
     """Equivalence of both schemes, and that no episode named anyone else."""
     claims = []
     for policy in (F, R):
@@ -106,10 +106,10 @@ def utility_claims(outcomes: Sequence[Outcome], label: str) -> list[Claim]:
         widest = task_interval(found.means, confidence=0.999)
         claims.append(
             Claim(
-                f"{label}: {policy} succeeds as often as the baseline within {MARGIN:.0%} (TOST): difference "
+                f"{label}: {policy} succeeds as often as the baseline within {margin:.0%} (TOST): difference "
                 f"{_points(found.difference)} points, 90 % interval {_span(found.tost_interval)}, {found.episodes:,} "
                 f"pairs of episodes in {found.tasks} tasks.",
-                found.equivalent(),
+                found.equivalent(margin),
                 aim=True,
             )
         )
@@ -154,7 +154,7 @@ def utility_table(outcomes: Sequence[Outcome], title: str, note: str) -> Table:
     return Table(title, COLUMNS, rows, note)
 
 
-def power_table(outcomes: Sequence[Outcome]) -> Table:
+def power_table(outcomes: Sequence[Outcome], *, margin: float = MARGIN) -> Table:
     """How well the trials can show what they are to show."""
     rows: list[list[Cell]] = []
     for epsilon in sorted({outcome.epsilon for outcome in outcomes}):
@@ -167,8 +167,8 @@ def power_table(outcomes: Sequence[Outcome]) -> Table:
                     found.tasks,
                     found.episodes,
                     f"{100 * found.standard_error:.2f}" if found.is_normal else "",
-                    f"{found.power():.2f}" if found.is_normal else "",
-                    found.pairs_for(0.9) if found.is_normal else "",
+                    f"{found.power(margin):.2f}" if found.is_normal else "",
+                    found.pairs_for(0.9, margin) if found.is_normal else "",
                 ]
             )
     columns = [
@@ -181,7 +181,7 @@ def power_table(outcomes: Sequence[Outcome]) -> Table:
         "pairs for a chance of 0.9",
     ]
     note = (
-        f"Two one-sided tests at 5 %, margin {100 * MARGIN:.0f} points, when there is no difference at all. The "
+        f"Two one-sided tests at 5 %, margin {100 * margin:.0f} points, when there is no difference at all. The "
         "standard error is that of the mean difference over tasks, from these trials; it is left out where fewer than "
         f"{FEW} tasks differ."
     )
