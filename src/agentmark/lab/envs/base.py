@@ -59,11 +59,14 @@ ENVIRONMENTS = {
     "toolbench": "agentmark.lab.envs.toolbench:ToolBench",
     "bfcl": "agentmark.lab.envs.bfcl:MultiTurn",
     "agentdojo": "agentmark.lab.envs.agentdojo:AgentDojo",
+    "scienceworld": "agentmark.lab.envs.scienceworld:ScienceWorld",
 }
+# Some tasks of the above, for a quick look where any of them would be a long one.
+PARTS = {"scienceworld-short": "agentmark.lab.envs.scienceworld:ShortTasks"}
 
 
 @cache
 def open_environment(name: str) -> Environment:
     """The environment of this name, opened once for each process."""
-    module, _, attribute = ENVIRONMENTS[name].partition(":")
+    module, _, attribute = {**ENVIRONMENTS, **PARTS}[name].partition(":")
     return cast(Environment, getattr(import_module(module), attribute)())
