@@ -29,6 +29,7 @@ EXPERIMENTS = {
     "toolbench": "agentmark.lab.toolbench",
     "bfcl": "agentmark.lab.bfcl",
     "agentdojo": "agentmark.lab.agentdojo",
+    "scienceworld": "agentmark.lab.scienceworld",
     "identification": "agentmark.lab.identification",
     "oasis": "agentmark.lab.oasis",
     "synthid": "agentmark.lab.synthid",
