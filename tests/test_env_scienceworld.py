@@ -17,7 +17,7 @@ import pytest
 from agentmark.lab.data import MissingError
 from agentmark.lab.envs.base import Task
 
-# Short ones, of five topics: the record of a long gold path takes half a minute.
+# Short ones, of five topics: long gold paths are slow to find.
 SHORT = (
     "use-thermometer/405",
     "power-component/15",

@@ -9,7 +9,7 @@ TITLE = "ScienceWorld: success by the simulator's own score, and bits a step"
 
 TRIALS = Trials("scienceworld", seeds=3, more={0.15: 3}, quick_tasks=1)
 QUICK = Trials("scienceworld-short", seeds=1, more={}, quick_tasks=1)
-# What so many trials can show: episodes are long, and each takes about a second.
+# What so many trials can show: episodes are long, and the simulator is slow.
 MARGIN = 0.1
 
 NOTE = (

@@ -214,7 +214,7 @@ class Simulator:
         self._gateway = JavaGateway(gateway_parameters=GatewayParameters(auto_field=True, port=port))
         atexit.register(self.close)
         java = self._gateway.jvm
-        # The simulator reports all it does on its standard output, at a third of its time.
+        # The simulator reports all it does on its standard output, which nobody reads and takes its time.
         java.java.lang.System.setOut(java.java.io.PrintStream(java.java.io.OutputStream.nullOutputStream()))
         self._server = java.scienceworld.runtime.pythonapi.PythonInterface()
         self._set_seed = getattr(getattr(java.scala.util, "Random$"), "MODULE$").setSeed
@@ -323,7 +323,7 @@ class ScienceWorld:
         return Inquiry(self._simulator, task, self.walk(task), generator(seed, "scienceworld", task.id))
 
     def walk(self, task: Task) -> Walk:
-        """The gold path of a task; kept in the work folder, for finding it takes up to half a minute."""
+        """The gold path of a task; kept in the work folder, for it is slow to find."""
         release = f"{version('scienceworld')}-{WALK_VERSION}"
         place = work_folder() / "scienceworld" / f"walks-{release}" / f"{task.id.replace('/', '-')}.json"
         if not place.exists():
