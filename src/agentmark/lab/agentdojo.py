@@ -21,7 +21,7 @@ def run(*, quick: bool, seed: int, workers: int, progress: Progress) -> Findings
     outcomes = TRIALS.play(quick=quick, seed=seed, workers=workers, progress=progress)
     tables = [
         utility_table(outcomes, "AgentDojo", f"{NOTE} {SOURCE} {TRIALS.note}"),
-        group_table(outcomes, "AgentDojo by suite", "The trials that all policies have played."),
+        group_table(outcomes, "AgentDojo by suite", f"The trials that all policies have played. {SOURCE}"),
         power_table(outcomes),
     ]
     return Findings(claims(outcomes), tables)

@@ -37,6 +37,8 @@ class Trials:
 
     @property
     def note(self) -> str:
+        if not self.more:
+            return f"{self.seeds} trials of each task."
         more = " and ".join([f"{trials} at epsilon {epsilon}" for epsilon, trials in self.more.items()])
         return (
             f"Marks are read back in the first {self.seeds} trials of each task, which red-green plays as well; "
