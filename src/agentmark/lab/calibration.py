@@ -16,7 +16,7 @@ TITLE = "Calibration: the list a model states, and what it then does"
 ASKS_MODELS = True
 
 ASKED = ("logits-names", "logits-labels", "verbalised+schema")
-SAMPLES, QUICK_SAMPLES = 20, 3
+SAMPLES, QUICK_SAMPLES = 12, 3
 QUICK_ASKED, QUICK_SITUATIONS = 2, 2
 
 

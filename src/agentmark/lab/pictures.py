@@ -30,6 +30,7 @@ class Picture:
 _SUCCESS = Picture(0, ("epsilon",), ("success %",), "policy", source="softened expert")
 PICTURES = {
     "marginals": Picture(0, ("distribution", "n"), ("p-value",), "scheme"),
+    "false_positives": Picture(0, ("overhead k",), ("closed form", "unmarked log", "wrong key"), y_log=True),
     "capacity": Picture(0, ("alpha", "n"), ("F, measured", "R, measured")),
     "capacity_entropy": Picture(0, ("environment", "task"), ("F, bits", "R, bits", "entropy")),
     "speed": Picture(0, ("",), ("n = 5", "n = 20", "n = 100", "n = 1000"), y_log=True),
