@@ -32,7 +32,7 @@ PICTURES = {
     "marginals": Picture(0, ("distribution", "n"), ("p-value",), "scheme"),
     "false_positives": Picture(0, ("overhead k",), ("closed form", "unmarked log", "wrong key"), y_log=True),
     "capacity": Picture(0, ("alpha", "n"), ("F, measured", "R, measured")),
-    "capacity_entropy": Picture(0, ("environment", "task"), ("F, bits", "R, bits", "entropy")),
+    "capacity_entropy": Picture(0, ("environment", "task"), ("F, expected", "R, expected", "entropy")),
     "speed": Picture(0, ("",), ("n = 5", "n = 20", "n = 100", "n = 1000"), y_log=True),
     "validity": Picture(0, ("view", "how the log was made", "looks"), ("accepted at 0.01",), "scheme", y_log=True),
     "evidence_power": Picture(0, ("world", "what was logged"), ("L = 8",), "scheme", y_log=True),

@@ -12,6 +12,7 @@ from agentmark.lab.data import MissingError, find_data
 from agentmark.lab.experiment import Cell, Claim, Curve, Figure, Findings, Progress, Table
 from agentmark.lab.parallel import map_chunks
 from agentmark.lab.samples import dirichlet, generator, named
+from agentmark.lab.situations import REMEDY
 from agentmark.lab.stats import Interval, chi_square_test, mean_interval
 from agentmark.policies.samplers import Drawn, discop, discop_huffman, discop_huffman_capacity, meteor, meteor_capacity
 
@@ -82,7 +83,7 @@ def run(*, quick: bool, seed: int, workers: int, progress: Progress) -> Findings
 
 def elicited_lists() -> list[BehaviorDistribution]:
     """The 17 lists of the authors' runs that a model really stated; the other 40 are a silent uniform fallback."""
-    path = find_data(ELICITED, remedy="see the data's own README")
+    path = find_data(ELICITED, remedy=REMEDY)
     rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
     return [BehaviorDistribution.quantise(row["llm_weights_as_written"]) for row in rows if row["elicited"]]
 

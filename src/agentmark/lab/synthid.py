@@ -282,7 +282,8 @@ def _table(results: Sequence[Judged]) -> Table:
         f"of one operator on OASIS' Twitter-like platform; each post and quote is written by the model. SynthID-Text: "
         f"n-grams of {NGRAM_LEN}, {LAYERS} keys, 4 leaves as in the paper (2 are what transformers has). The detector "
         f"is not trained: the mean of the g-values of the posted text, tokenised anew, repeated contexts left out; "
-        f"detected: above all of {WRONG_KEYS} wrong keys. Intervals: 95 %."
+        f"detected: above all of {WRONG_KEYS} wrong keys. Intervals: 95 %. Configurations with AgentMark have the same "
+        "key, sessions and lists, and so the same behaviors: what differs is how the texts were written."
     )
     return Table("Both marks in one run", columns, rows, note)
 
