@@ -11,7 +11,7 @@ _COLOURS = ("#2563a8", "#1f8a5b", "#b3413a", "#7a4fb0", "#946200", "#7a8594")
 _OWN_COLOURS = {"AgentMark-F": 0, "F": 0, "AgentMark-R": 1, "R": 1, "red-green": 2, "baseline": 5}
 # Beyond so many points a curve is drawn as a line alone.
 _MARKED_POINTS = 40
-_LINE_LEN = 150
+_INCHES_A_NAME, _INCHES_A_LETTER = 0.85, 0.065
 
 
 def draw(figure: Figure, folder: Path) -> list[Path]:
@@ -27,7 +27,7 @@ def draw(figure: Figure, folder: Path) -> list[Path]:
     mpl.rcParams["svg.hashsalt"] = figure.name
     mpl.rcParams["svg.fonttype"] = "none"
     names = figure.x_names or []
-    a_name, height = (0.75, 3.8) if _upright(names) else (0.35, 5.0)
+    a_name, height = (_INCHES_A_NAME, 3.8) if _upright(names) else (0.35, 5.0)
     width = max(7.2, 1.3 + a_name * len(names))
     canvas, axes = pyplot.subplots(figsize=(width, height), layout="constrained")
     _plot(figure, axes)
@@ -63,7 +63,7 @@ def _colour(label: str, number: int) -> str:
 def _upright(names: list[str]) -> bool:
     """Whether the names find room side by side."""
     widest = max([len(line) for name in names for line in name.split("\n")], default=0)
-    return len(names) * (widest + 2) <= _LINE_LEN
+    return _INCHES_A_LETTER * (widest + 1) <= max(_INCHES_A_NAME, 6 / max(1, len(names)))
 
 
 def _plot_lines(figure: Figure, axes: Any) -> None:
