@@ -350,7 +350,8 @@ def _utility_table(rows: list[list[Cell]], tasks: int) -> Table:
         f"ToolBench, {tasks} real queries with their real candidate tools, recorded or simulated replies; success is "
         "the offline proxy (every gold API called, then Finish, within ten decisions), not a pass rate. Lists of local "
         "models are read off their logits for option labels in shuffled order. Lost steps: the model said nothing that "
-        "could be used; never replaced. No induction: the model writes the name itself, greedily (Table 4). Wilson and "
+        "could be used; never replaced. Lists and replies are kept, and count with the time of their first "
+        "asking. No induction: the model writes the name itself, greedily (Table 4). Wilson and "
         f"paired 95 % intervals. The judge is a model at {URL_VARIABLE}, asked where one is given. {PAPER} (baseline / "
         "AgentMark-F / no induction)."
     )
