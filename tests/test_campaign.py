@@ -130,7 +130,7 @@ def test_pairs_are_by_task_and_seed_and_a_task_is_one_cluster() -> None:
     found = compare(outcomes, F)
     assert (found.tasks, found.episodes, found.difference) == (20, 40, 0.0)
     # Twenty values, ten of them 0, five -1, five +1: standard error sqrt((10 / 19) / 20).
-    assert found.interval.high == pytest.approx(1.96 * (10 / 19 / 20) ** 0.5, rel=1e-3)
+    assert found.interval.high == pytest.approx(scipy_stats.t.ppf(0.975, 19) * (10 / 19 / 20) ** 0.5)
     assert not found.equivalent()
 
 

@@ -38,6 +38,8 @@ from agentmark.lab.stats import (
     ks_uniform,
     lower_beta,
     mean_interval,
+    student_interval,
+    student_quantile,
     upper_gamma,
     wilson_interval,
 )
@@ -105,6 +107,20 @@ def test_mean_interval():
     assert interval.high == pytest.approx(mean + scipy_stats.norm.ppf(0.995) * error)
     assert mean in interval
     assert bonferroni(0.95, 10) == pytest.approx(0.995)
+
+
+@pytest.mark.parametrize("degrees", [1, 9, 23, 199, 5000])
+@pytest.mark.parametrize("confidence", [0.9, 0.95, 0.999])
+def test_student_quantile(degrees: int, confidence: float):
+    assert student_quantile(confidence, degrees) == pytest.approx(scipy_stats.t.ppf((1 + confidence) / 2, degrees))
+
+
+def test_student_interval():
+    rng = random.Random(2)
+    values = [rng.gauss(3, 2) for _ in range(12)]
+    expected = scipy_stats.ttest_1samp(values, 0).confidence_interval(0.9)
+    interval = student_interval(values, confidence=0.9)
+    assert (interval.low, interval.high) == pytest.approx((expected.low, expected.high))
 
 
 def test_bernstein_margin_covers():

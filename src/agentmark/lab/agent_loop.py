@@ -2,9 +2,12 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import log2
 from random import Random
+from time import perf_counter
 
-from agentmark.embed import Embedder
+from agentmark.core.distribution import TOTAL_WEIGHT, Probabilities
+from agentmark.embed import Choice, Embedder
 from agentmark.keys import SharedKey
 from agentmark.lab.envs.base import Episode
 from agentmark.lab.sources import Source
@@ -60,3 +63,23 @@ def chooser_for(policy: str, *, key: SharedKey, payload: int, payload_len: int, 
 
 def _marked(scheme: str, key: SharedKey, payload: int, payload_len: int, rng: Random) -> Chooser:
     return Embedder(key, payload, payload_len=payload_len, scheme=scheme).session(rng.randbytes(16).hex())
+
+
+def entropy(record: StepRecord) -> float:
+    """Of the step's list, in bits; none where there was no list."""
+    weights = record.distribution.weights if record.distribution else ()
+    return -sum([weight / TOTAL_WEIGHT * log2(weight / TOTAL_WEIGHT) for weight in weights if weight])
+
+
+class Timed:
+    """Adds up what choosing costs."""
+
+    def __init__(self, chooser: Chooser) -> None:
+        self._chooser = chooser
+        self.microseconds = 0.0
+
+    def choose(self, weights: Probabilities) -> Choice:
+        start = perf_counter()
+        choice = self._chooser.choose(weights)
+        self.microseconds += (perf_counter() - start) * 1e6
+        return choice

@@ -265,7 +265,7 @@ def _comparisons(played: dict[str, list[Outcome]]) -> list[dict[str, Any]]:
                         "interval": [found.interval.low, found.interval.high],
                         "tost_interval": [found.tost_interval.low, found.tost_interval.high],
                         "equivalent": found.equivalent(),
-                        "power": found.power(),
+                        "power": found.power() if found.is_normal else None,
                     }
                 )
     return rows

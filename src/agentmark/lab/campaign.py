@@ -8,20 +8,16 @@ from hashlib import sha256
 from math import log2
 from pathlib import Path
 from random import Random
-from time import perf_counter
 from typing import Any
 
-from agentmark.core.distribution import TOTAL_WEIGHT, Probabilities
-from agentmark.embed import Choice
 from agentmark.keys import SharedKey
-from agentmark.lab.agent_loop import F, R, chooser_for, play
+from agentmark.lab.agent_loop import F, R, Timed, chooser_for, entropy, play
 from agentmark.lab.data import work_folder
 from agentmark.lab.envs.base import Task, open_environment
 from agentmark.lab.experiment import Progress
 from agentmark.lab.parallel import map_chunks
 from agentmark.lab.samples import generator, random_key
 from agentmark.lab.sources import SoftenedExpert
-from agentmark.policies.chooser import Chooser
 from agentmark.policies.red_green import green_test
 from agentmark.record import StepRecord
 from agentmark.verify import Verifier
@@ -183,7 +179,7 @@ def _run_chunk(chunk: _Chunk) -> None:
 def _episode(chunk: _Chunk, task: Task, policy: str) -> tuple[Outcome, tuple[StepRecord, ...]]:
     environment = open_environment(chunk.campaign.environment)
     rng, key, payload = _identity(chunk, task, policy)
-    chooser = _Timed(chooser_for(policy, key=key, payload=payload, payload_len=PAYLOAD_LEN, rng=rng))
+    chooser = Timed(chooser_for(policy, key=key, payload=payload, payload_len=PAYLOAD_LEN, rng=rng))
     episode = environment.start(task, seed=chunk.seed)
     played = play(episode, SoftenedExpert(chunk.epsilon), chooser, max_steps=environment.max_steps)
     bits, active, unique, accepted, wrong = 0.0, 0, False, False, False
@@ -210,7 +206,7 @@ def _episode(chunk: _Chunk, task: Task, policy: str) -> tuple[Outcome, tuple[Ste
         success=played.success,
         steps=played.steps,
         lost=played.lost,
-        entropy=sum([_entropy(record) for record in played.records]),
+        entropy=sum([entropy(record) for record in played.records]),
         candidates=sum([len(record.distribution or ()) for record in played.records]),
         bits=bits,
         active_steps=active,
@@ -223,24 +219,3 @@ def _episode(chunk: _Chunk, task: Task, policy: str) -> tuple[Outcome, tuple[Ste
         read=chunk.campaign.read,
     )
     return outcome, played.records
-
-
-def _entropy(record: StepRecord) -> float:
-    if record.distribution is None:
-        return 0.0
-    shares = [weight / TOTAL_WEIGHT for weight in record.distribution.weights if weight]
-    return -sum([share * log2(share) for share in shares])
-
-
-class _Timed:
-    """Adds up what choosing costs."""
-
-    def __init__(self, chooser: Chooser) -> None:
-        self._chooser = chooser
-        self.microseconds = 0.0
-
-    def choose(self, weights: Probabilities) -> Choice:
-        start = perf_counter()
-        choice = self._chooser.choose(weights)
-        self.microseconds += (perf_counter() - start) * 1e6
-        return choice

@@ -17,7 +17,7 @@ from agentmark.lab.parallel import map_chunks
 from agentmark.lab.samples import generator, random_key
 from agentmark.lab.sources import SoftenedExpert
 from agentmark.lab.splices import judge
-from agentmark.lab.stats import quantile, quantile_interval, wilson_interval
+from agentmark.lab.stats import quantile, quantile_interval, share_text
 from agentmark.lab.weaker_views import VIEWS
 from agentmark.lab.worlds import another_payload, shuffled
 from agentmark.record import StepRecord
@@ -172,8 +172,8 @@ def _findings(outcomes: Sequence[Outcome], environments: Sequence[str], missing:
                 len(mine),
                 f"{sum([o.evidence_a_step for o in mine]) / len(mine):.2f}",
                 *[_steps([o.steps[view] for o in mine], limit) if view in SEEN[policy] else "" for view in SEEN[R]],
-                _share([o.damaged for o in mine]),
-                _share([o.spliced for o in mine]),
+                share_text(sum([o.damaged for o in mine]), len(mine)),
+                share_text(sum([o.spliced for o in mine]), len(mine)),
             ]
         )
     medians = {place: _median([o.steps[FULL] for o in mine]) for place, mine in cells.items()}
@@ -238,8 +238,3 @@ def _steps(values: Sequence[float], limit: int) -> str:
         for value in (_median(values), interval.low, interval.high, max(values))
     ]
     return f"{middle} ({low} to {high}), {most}"
-
-
-def _share(values: Sequence[bool]) -> str:
-    interval = wilson_interval(sum(values), len(values))
-    return f"{sum(values) / len(values):.2f} ({interval.low:.2f} to {interval.high:.2f})"

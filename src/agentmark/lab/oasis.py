@@ -10,17 +10,16 @@ from random import Random
 from statistics import fmean
 from tempfile import TemporaryDirectory
 
-from agentmark.core.distribution import TOTAL_WEIGHT
 from agentmark.core.evidence import Evidence
 from agentmark.keys import SharedKey
-from agentmark.lab.agent_loop import BASELINE, MARKED, F, R, chooser_for
+from agentmark.lab.agent_loop import BASELINE, MARKED, F, R, chooser_for, entropy
 from agentmark.lab.envs.oasis import PLATFORMS, Act, Member, Trajectory, load_package, simulate
 from agentmark.lab.experiment import Cell, Claim, Findings, Progress, Table
 from agentmark.lab.judge import DIMENSIONS, URL_VARIABLE, Judge, judge_from_environment
 from agentmark.lab.parallel import map_chunks
 from agentmark.lab.personas import LABEL, MEMORY, load_scenario
 from agentmark.lab.samples import generator, random_key
-from agentmark.lab.stats import exact_interval, mean_interval, wilson_interval
+from agentmark.lab.stats import exact_interval, mean_interval, share_text
 from agentmark.record import StepRecord
 from agentmark.registry import Identity, Registry
 from agentmark.verify import Verifier
@@ -300,7 +299,7 @@ def analyse(logs: Logs, *, rounds: int) -> Analysis:
         wrong_key=readings(marked, stranger),
         pooled=pooled(marked),
         pooled_control=pooled(control),
-        entropy=fmean([_entropy(record) for record in records]),
+        entropy=fmean([entropy(record) for record in records]),
         steps=sum([len(one.trajectory.records) for one in marked]),
         distance=permutation_test(
             pairs, rounds, generator(setting.seed, NAME, setting.platform, setting.policy, "permutations")
@@ -309,12 +308,6 @@ def analyse(logs: Logs, *, rounds: int) -> Analysis:
         repeated_contexts=_repeated_contexts(marked),
         quality=_quality(judge_from_environment(), marked, control, setting.platform),
     )
-
-
-def _entropy(record: StepRecord) -> float:
-    assert record.distribution is not None
-    shares = [weight / TOTAL_WEIGHT for weight in record.distribution.weights if weight]
-    return -sum([share * log2(share) for share in shares])
 
 
 def _repeated_contexts(marked: Sequence[Played]) -> int:
@@ -435,9 +428,9 @@ def _detection_table(results: Sequence[Analysis]) -> Table:
                 f"{one.entropy:.2f}",
                 f"{sum([reading.bits for _, reading in one.marked]) / one.steps:.2f}",
                 f"{sum([reading.likeliest for _, reading in one.marked]) / trials:.2f}",
-                _share(sum([reading.unique for _, reading in one.marked]), trials),
-                *[_share(_claimed(one.marked, t), trials) for t in THRESHOLDS],
-                *[_share(sum([r.named[t] == name for name, r in one.marked]), trials) for t in THRESHOLDS],
+                share_text(sum([reading.unique for _, reading in one.marked]), trials),
+                *[share_text(_claimed(one.marked, t), trials) for t in THRESHOLDS],
+                *[share_text(sum([r.named[t] == name for name, r in one.marked]), trials) for t in THRESHOLDS],
             ]
         )
     columns = [
@@ -548,8 +541,8 @@ def _distance_table(results: Sequence[Analysis], *, judged: bool) -> Table:
                 f"{distance.p_variation:.3f}",
                 f"{distance.divergence:.4f}",
                 f"{distance.p_divergence:.3f}",
-                _share(distance.refused[0], one.steps),
-                _share(distance.refused[1], one.steps),
+                share_text(distance.refused[0], one.steps),
+                share_text(distance.refused[1], one.steps),
                 f"{distance.p_refused:.3f}",
             ]
         )
@@ -619,11 +612,6 @@ def _named(readings: Sequence[tuple[str, Reading]], threshold: float) -> int:
 
 def _true_claims(readings: Sequence[tuple[str, Reading]]) -> list[float]:
     return [round(reading.claims[name], 3) for name, reading in readings]
-
-
-def _share(count: int, trials: int) -> str:
-    interval = wilson_interval(count, trials)
-    return f"{count / trials:.2f} ({interval.low:.2f} to {interval.high:.2f})"
 
 
 def _data(one: Analysis) -> dict[str, object]:

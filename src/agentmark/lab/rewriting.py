@@ -12,7 +12,7 @@ from agentmark.decode.walsh import likeliest_payloads
 from agentmark.lab.experiment import Cell, Claim, Findings, Progress, Table, aims_in_words
 from agentmark.lab.parallel import map_chunks
 from agentmark.lab.samples import generator, random_key
-from agentmark.lab.stats import wilson_interval
+from agentmark.lab.stats import share_text, wilson_interval
 from agentmark.lab.worlds import ALFWORLD, Agent, perturbed, perturbed_list, shuffled
 from agentmark.record import StepRecord
 from agentmark.verdict import DEFAULT_THRESHOLD
@@ -285,7 +285,8 @@ def _findings(match: Match, tallies: dict[tuple[str, str, int, int], Tally]) -> 
     rows: list[list[Cell]] = []
     for (kind, scheme, length, steps), tally in tallies.items():
         if kind == "identify":
-            shares = [_share(count, tally) for count in (tally.identified, tally.accepted, tally.told)]
+            counts = (tally.identified, tally.accepted, tally.told)
+            shares = [share_text(count, tally.trials, digits=3) for count in counts]
             rows.append([scheme, length, steps, tally.trials, *shares])
     pool_rows: list[list[Cell]] = [
         [
@@ -293,8 +294,8 @@ def _findings(match: Match, tallies: dict[tuple[str, str, int, int], Tally]) -> 
             count,
             count * POOLED_LOG[scheme],
             tally.trials,
-            _share(tally.identified, tally),
-            _share(tally.accepted, tally),
+            share_text(tally.identified, tally.trials, digits=3),
+            share_text(tally.accepted, tally.trials, digits=3),
         ]
         for (kind, scheme, _, count), tally in tallies.items()
         if kind == "pool"
@@ -304,8 +305,8 @@ def _findings(match: Match, tallies: dict[tuple[str, str, int, int], Tally]) -> 
         16,
         FOREIGN_STEPS,
         foreign.trials,
-        _share(foreign.identified, foreign),
-        _share(foreign.accepted, foreign),
+        share_text(foreign.identified, foreign.trials, digits=3),
+        share_text(foreign.accepted, foreign.trials, digits=3),
     ]
     match_row: list[Cell] = [
         f"{match.sigma:.3f}",
@@ -422,8 +423,3 @@ def _pooling_claim(scheme: str, tallies: dict[tuple[str, str, int, int], Tally])
         f"{shares} of {pools[0].trials} with {counts} logs of {POOLED_LOG[scheme]} steps.",
         monotone,
     )
-
-
-def _share(count: int, tally: Tally) -> str:
-    interval = wilson_interval(count, tally.trials)
-    return f"{count / tally.trials:.3f} ({interval.low:.3f} to {interval.high:.3f})"

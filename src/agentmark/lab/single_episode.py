@@ -6,7 +6,7 @@ from typing import NamedTuple
 from agentmark.lab.experiment import Cell, Claim, Findings, Progress, Table
 from agentmark.lab.parallel import map_chunks
 from agentmark.lab.samples import generator, random_key
-from agentmark.lab.stats import Interval, wilson_interval
+from agentmark.lab.stats import share_text, wilson_interval
 from agentmark.lab.worlds import TOOLBENCH, Agent
 from agentmark.verify import Verifier
 
@@ -107,7 +107,7 @@ def _findings(cells: list[EpisodeCell]) -> Findings:
         claims.append(
             Claim(
                 f"{cell.scheme}, {cell.steps} steps: the identity is uniquely recovered in "
-                f"{_share(cell.unique, trials)} of {trials:,} episodes (aim: {aim}; Wilson 95 %).",
+                f"{share_text(cell.unique, trials, digits=3)} of {trials:,} episodes (aim: {aim}; Wilson 95 %).",
                 wilson_interval(cell.unique, trials).high >= aim,
                 aim=True,
             )
@@ -128,10 +128,10 @@ def _findings(cells: list[EpisodeCell]) -> Findings:
             cell.scheme,
             cell.steps,
             len(cell.outcomes),
-            _share(cell.unique, len(cell.outcomes)),
+            share_text(cell.unique, len(cell.outcomes), digits=3),
             AIMS[cell.scheme, cell.steps],
             f"{cell.likeliest:.3f}",
-            _share(cell.accepted, len(cell.outcomes)),
+            share_text(cell.accepted, len(cell.outcomes), digits=3),
         ]
         for cell in cells
     ]
@@ -155,8 +155,3 @@ def _findings(cells: list[EpisodeCell]) -> Findings:
         ]
     }
     return Findings(claims, [Table("Single episodes", columns, rows, note)], data)
-
-
-def _share(count: int, trials: int) -> str:
-    interval: Interval = wilson_interval(count, trials)
-    return f"{count / trials:.3f} ({interval.low:.3f} to {interval.high:.3f})"

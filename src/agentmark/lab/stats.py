@@ -145,6 +145,12 @@ def wilson_interval(successes: int, trials: int, *, confidence: float = 0.95) ->
     return Interval(max(0.0, centre - margin), min(1.0, centre + margin))
 
 
+def share_text(successes: int, trials: int, *, digits: int = 2) -> str:
+    """A proportion as it stands in a table, with Wilson's interval."""
+    interval = wilson_interval(successes, trials)
+    return f"{successes / trials:.{digits}f} ({interval.low:.{digits}f} to {interval.high:.{digits}f})"
+
+
 def exact_interval(successes: int, trials: int, *, confidence: float = 0.95) -> Interval:
     """Clopper and Pearson's interval for a proportion: it never covers too rarely, also for counts near zero."""
     tail = (1 - confidence) / 2
@@ -221,6 +227,13 @@ def mean_interval(values: Sequence[float], *, confidence: float = 0.95) -> Inter
     return Interval(mean - margin, mean + margin)
 
 
+def student_interval(values: Sequence[float], *, confidence: float = 0.95) -> Interval:
+    """The mean of a few independent values: as `mean_interval`, with Student's t for the normal quantile."""
+    margin = student_quantile(confidence, len(values) - 1) * stdev(values) / sqrt(len(values))
+    mean = fmean(values)
+    return Interval(mean - margin, mean + margin)
+
+
 def bernstein_margin(variance: float, largest: float, trials: int, *, confidence: float = 0.95) -> float:
     """How far the mean of independent values may lie from its expectation (Bernstein's inequality).
 
@@ -235,6 +248,13 @@ def bernstein_margin(variance: float, largest: float, trials: int, *, confidence
 def normal_quantile(confidence: float) -> float:
     """How many standard errors a two-sided interval of this confidence reaches: 1.96 for 0.95."""
     return NormalDist().inv_cdf((1 + confidence) / 2)
+
+
+def student_quantile(confidence: float, degrees: int) -> float:
+    """As `normal_quantile`, when the spread was estimated with so many degrees of freedom: 2.07 for 0.95 and 23."""
+    # Of t * t / (degrees + t * t), which is of the beta distribution.
+    share = _solve(lambda x: lower_beta(0.5, degrees / 2, x) - confidence)
+    return sqrt(degrees * share / (1 - share))
 
 
 def bonferroni(confidence: float, tests: int) -> float:

@@ -16,7 +16,7 @@ from agentmark.lab.local_writer import MODEL, TOP_K, LocalWriter, SynthId, load_
 from agentmark.lab.oasis import Setting, as_marked
 from agentmark.lab.personas import LABEL, load_scenario
 from agentmark.lab.samples import generator, random_key
-from agentmark.lab.stats import exact_interval, mean_interval, wilson_interval
+from agentmark.lab.stats import exact_interval, mean_interval, share_text
 from agentmark.verify import Verifier
 
 NAME = "synthid"
@@ -209,8 +209,8 @@ def _findings(results: Sequence[Judged], *, quick: bool) -> Findings:
             claims.append(
                 Claim(
                     f"{name}: SynthID-Text is detected in {one.detected} of {len(texts)} texts at a level of "
-                    f"{TEXT_LEVEL:g}: {_share(one.detected, len(texts))}, Wilson 95 % (aim: all of them; the paper, "
-                    f"with another model and detector: {PAPER_DETECTION}).",
+                    f"{TEXT_LEVEL:g}: {share_text(one.detected, len(texts))}, Wilson 95 % (aim: all of them; the "
+                    f"paper, with another model and detector: {PAPER_DETECTION}).",
                     one.detected == len(texts),
                     aim=True,
                 )
@@ -260,7 +260,7 @@ def _table(results: Sequence[Judged]) -> Table:
                 _mean(means),
                 f"{min(means):.3f} to {max(means):.3f}",
                 f"{fmean(wrong):.3f} ({min(wrong):.3f} to {max(wrong):.3f})",
-                f"{one.detected} of {len(one.texts)}: {_share(one.detected, len(one.texts))}",
+                f"{one.detected} of {len(one.texts)}: {share_text(one.detected, len(one.texts))}",
             ]
         )
     columns = [
@@ -312,8 +312,3 @@ def _mean(values: Sequence[float]) -> str:
         return f"{fmean(values):.3f}"
     interval = mean_interval(values)
     return f"{fmean(values):.3f} ({interval.low:.3f} to {interval.high:.3f})"
-
-
-def _share(count: int, trials: int) -> str:
-    interval = wilson_interval(count, trials)
-    return f"{count / trials:.2f} ({interval.low:.2f} to {interval.high:.2f})"

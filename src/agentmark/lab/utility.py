@@ -3,13 +3,13 @@
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from math import ceil
-from statistics import NormalDist, fmean, mode
+from math import ceil, sqrt
+from statistics import NormalDist, fmean, mode, stdev
 
 from agentmark.lab.agent_loop import BASELINE, RED_GREEN, F, R
 from agentmark.lab.campaign import Outcome
 from agentmark.lab.experiment import Cell, Claim, Table
-from agentmark.lab.stats import Interval, exact_interval, mean_interval, normal_quantile
+from agentmark.lab.stats import Interval, exact_interval, normal_quantile, student_interval
 
 # Two success rates that differ by less are the same to a user.
 MARGIN = 0.02
@@ -50,7 +50,7 @@ class Comparison:
 
     @property
     def standard_error(self) -> float:
-        return (self.interval.high - self.interval.low) / (2 * normal_quantile(0.95))
+        return stdev(self.means) / sqrt(len(self.means))
 
     def power(self, margin: float = MARGIN) -> float:
         """The chance that so many trials show equivalence when there is no difference at all."""
@@ -81,10 +81,10 @@ def compare(outcomes: Iterable[Outcome], policy: str) -> Comparison:
 
 
 def task_interval(means: Sequence[float], *, confidence: float = 0.95) -> Interval:
-    """Of a mean over tasks. Where few tasks differ from the others their spread says little, and the interval reaches
-    as far as the share of tasks that may differ, to either side (Clopper and Pearson)."""
+    """Of a mean over tasks (Student's t). Where few tasks differ from the others their spread says little, and the
+    interval reaches as far as the share of tasks that may differ, to either side (Clopper and Pearson)."""
     if _deviating(means) >= FEW:
-        return mean_interval(means, confidence=confidence)
+        return student_interval(means, confidence=confidence)
     usual = mode(means)
     below, above = sum([mean < usual for mean in means]), sum([mean > usual for mean in means])
     low = exact_interval(below, len(means), confidence=confidence).high
@@ -98,16 +98,15 @@ def _deviating(means: Sequence[float]) -> int:
     return sum([mean != usual for mean in means])
 
 
-def utility_claims(outcomes: Sequence[Outcome], label: str, *, margin: float = MARGIN) -> list[Claim]:
-    """Equivalence of both schemes, and that no episode named anyone else."""
+def comparison_claims(comparisons: Iterable[Comparison], label: str, *, margin: float = MARGIN) -> list[Claim]:
+    """Of each: equivalence, which may not be shown; and that no difference shows."""
     claims = []
-    for policy in (F, R):
-        found = compare(outcomes, policy)
+    for found in comparisons:
         widest = task_interval(found.means, confidence=0.999)
         claims.append(
             Claim(
-                f"{label}: {policy} succeeds as often as the baseline within {margin:.0%} (TOST): difference "
-                f"{_points(found.difference)} points, 90 % interval {_span(found.tost_interval)}, {found.episodes:,} "
+                f"{label}: {found.policy} succeeds as often as the baseline within {margin:.0%} (TOST): difference "
+                f"{points(found.difference)} points, 90 % interval {span(found.tost_interval)}, {found.episodes:,} "
                 f"pairs of episodes in {found.tasks} tasks.",
                 found.equivalent(margin),
                 aim=True,
@@ -115,11 +114,17 @@ def utility_claims(outcomes: Sequence[Outcome], label: str, *, margin: float = M
         )
         claims.append(
             Claim(
-                f"{label}: no difference between {policy} and the baseline shows: 99.9 % interval "
-                f"{_span(widest)} points.",
+                f"{label}: no difference between {found.policy} and the baseline shows: 99.9 % interval "
+                f"{span(widest)} points.",
                 0 in widest,
             )
         )
+    return claims
+
+
+def utility_claims(outcomes: Sequence[Outcome], label: str, *, margin: float = MARGIN) -> list[Claim]:
+    """Equivalence of both schemes, and that no episode named anyone else."""
+    claims = comparison_claims([compare(outcomes, policy) for policy in (F, R)], label, margin=margin)
     marked = [outcome for outcome in outcomes if outcome.policy in (F, R) and outcome.read]
     wrong = sum([outcome.wrong for outcome in marked])
     claims.append(Claim(f"{label}: {wrong} of {len(marked):,} marked episodes name another identity.", wrong == 0))
@@ -197,7 +202,7 @@ def _row(at: Sequence[Outcome], epsilon: float, policy: str) -> list[Cell]:
     against, equivalent = "", ""
     if policy != BASELINE:
         found = compare(at, policy)
-        against = f"{_points(found.difference)} ({_span(found.interval)})"
+        against = f"{points(found.difference)} ({span(found.interval)})"
         equivalent = "yes" if found.equivalent() else "not shown"
     won = [outcome.steps for outcome in mine if outcome.success]
     return [
@@ -229,9 +234,9 @@ def clustered(outcomes: Sequence[Outcome], value: Callable[[Outcome], float], *,
     return f"{scale * fmean(means):.{digits}f} ({scale * low:.{digits}f} to {scale * high:.{digits}f})"
 
 
-def _points(share: float) -> str:
+def points(share: float) -> str:
     return f"{100 * share:+.1f}"
 
 
-def _span(interval: Interval) -> str:
-    return f"{_points(interval.low)} to {_points(interval.high)}"
+def span(interval: Interval) -> str:
+    return f"{points(interval.low)} to {points(interval.high)}"
