@@ -1,5 +1,6 @@
 """Models in the lab: lists are kept by what was asked, presets are the paper's, and nonsense is counted."""
 
+import argparse
 import json
 from pathlib import Path
 from random import Random
@@ -7,9 +8,15 @@ from random import Random
 import pytest
 
 from agentmark.core.errors import SettingError
+from agentmark.elicit.situation import Elicitation, Situation
+from agentmark.lab import language_model, model_utility
+from agentmark.lab.agent_loop import BASELINE, POLICIES, F, R
+from agentmark.lab.cli import run as run_command
+from agentmark.lab.envs import base
 from agentmark.lab.envs.base import Task
+from agentmark.lab.experiment import perform
 from agentmark.lab.models import ModelSpec, models_here
-from agentmark.lab.presets import MODEL_VARIABLE
+from agentmark.lab.presets import ENVIRONMENT_VARIABLE, MODEL_VARIABLE, TASKS_VARIABLE
 from agentmark.lab.sources import ElicitedLists, ModelAgent
 from agentmark.testing import FakeProvider, ScriptedElicitor
 from agentmark.testing.provider import chat_answer
@@ -54,7 +61,11 @@ def test_the_papers_settings(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(MODEL_VARIABLE, "deepseek")
     (spec,) = models_here("toolbench")
     assert (spec.name, spec.elicitor, spec.temperature) == ("deepseek-chat", "verbalised/toolbench", 0.7)
-    assert models_here("alfworld")[0].temperature == 1.0
+    for split in ("alfworld-id", "alfworld-ood"):
+        (spec,) = models_here(split)
+        assert (spec.elicitor, spec.temperature) == ("verbalised/alfworld", 1.0)
+    # The paper has no prompt for others.
+    assert models_here("bfcl")[0].elicitor == "verbalised"
     monkeypatch.setenv(MODEL_VARIABLE, "http://127.0.0.1:1/v1 some-model")
     assert models_here("toolbench") == [ModelSpec("some-model", "http://127.0.0.1:1/v1")]
     monkeypatch.setenv(MODEL_VARIABLE, "nothing")
@@ -72,3 +83,86 @@ def test_a_model_behind_a_url_is_asked_as_the_paper_asks(tmp_path: Path) -> None
     body = provider.requests[0][1]
     assert body["temperature"] == 0.7
     assert body["messages"][0]["content"].startswith("You are a tool-use agent.")
+
+
+LIST = {"right": 0.8, "left": 0.1, "trapdoor 1": 0.1, "trapdoor 2": 0, "trapdoor 3": 0}
+
+
+@pytest.fixture
+def corridors(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setitem(base.ENVIRONMENTS, "corridors", "tests.test_campaign:Corridors")
+    monkeypatch.setenv("AGENTMARK_WORK", str(tmp_path))
+
+
+@pytest.mark.usefixtures("corridors")
+def test_a_model_behind_a_url_plays_in_any_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv(ENVIRONMENT_VARIABLE, "corridors")
+    monkeypatch.setenv(TASKS_VARIABLE, "3")
+    with FakeProvider({"/v1/chat/completions": chat_answer(json.dumps(LIST))}) as provider:
+        monkeypatch.setenv(MODEL_VARIABLE, f"{provider.base_url} some-model")
+        result = perform(language_model, quick=False, seed=1, workers=1, progress=print)
+    # A result of its own, beside the usual one, and the command that repeats it.
+    assert result.name == "language_model-corridors"
+    assert " --environment corridors --tasks 3 --model " in result.command
+    rows = {row[1]: row for row in result.tables[0].rows}
+    # Two groups of three.
+    assert rows[BASELINE][2] == rows[F][2] == rows[R][2] == 6
+    # Without induction the reply is no name: every step of it is lost.
+    assert rows[language_model.NO_INDUCTION][7] == 6 * Corridors.max_steps
+    # The logs are left as an agent would leave them.
+    assert (tmp_path / "language_model" / "corridors" / "some-model" / "AgentMark-R.jsonl").exists()
+
+
+def test_an_environment_that_nobody_plays_in_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    asked = argparse.Namespace(lab_command="run", name="alfworld", environment="bfcl", tasks=None, model=None)
+    assert run_command(asked) == 2
+    assert "are for language_model" in capsys.readouterr().err
+
+
+class _Stated:
+    """Says the same list in every situation, and counts."""
+
+    name = "stated"
+
+    def __init__(self) -> None:
+        self.situations: list[Situation] = []
+
+    def elicit(self, situation: Situation) -> Elicitation:
+        self.situations.append(situation)
+        return Elicitation(method=self.name, model="m", weights=LIST)
+
+
+@pytest.mark.usefixtures("corridors")
+def test_many_episodes_ask_once_in_a_situation(monkeypatch: pytest.MonkeyPatch) -> None:
+    stated = _Stated()
+    monkeypatch.setattr(ModelSpec, "open_elicitor", lambda *_: stated)
+    monkeypatch.setattr(model_utility, "ENVIRONMENT", "corridors")
+    chunk = model_utility.Chunk(ModelSpec("m", "http://127.0.0.1:1"), Task("corridor-0", "C0"), seed=1, trials=50)
+    outcome = model_utility.run_chunk(chunk)
+    asked = [repr(situation) for situation in stated.situations]
+    assert len(asked) == len(set(asked)) == outcome.asking.calls
+    # The goal alone, and the latest one, two or three of the steps that do not end it.
+    assert len(asked) == 1 + 2 + 4 + 8
+    assert {len(outcome.by_policy[policy].won) for policy in POLICIES} == {50}
+    # Once more from what was kept: the same episodes, and nobody is asked.
+    again = model_utility.run_chunk(chunk)
+    assert len(stated.situations) == len(asked)
+    assert [again.by_policy[policy].won for policy in POLICIES] == [outcome.by_policy[p].won for p in POLICIES]
+    found = model_utility.compare([outcome], F)
+    won = [sum(outcome.by_policy[policy].won) for policy in (F, BASELINE)]
+    assert (found.episodes, found.difference) == (50, pytest.approx((won[0] - won[1]) / 50))
+
+
+@pytest.mark.usefixtures("corridors")
+def test_the_logs_of_many_episodes_name_their_identity(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ModelSpec, "open_elicitor", lambda *_: _Stated())
+    monkeypatch.setattr(model_utility, "ENVIRONMENT", "corridors")
+    model = ModelSpec("m", "http://127.0.0.1:1")
+    tasks = Corridors().tasks()
+    outcomes = [model_utility.run_chunk(model_utility.Chunk(model, task, seed=1, trials=3)) for task in tasks]
+    logs = {policy: model_utility.read_back(model, outcomes, policy, seed=1) for policy in (F, R)}
+    assert [len(logs[policy]) for policy in (F, R)] == [3, 3]
+    assert not any(log.wrong for log in [*logs[F], *logs[R]])
+    # Some ninety decisions: enough for R, and for F in most logs.
+    assert all(log.named and log.named_after <= log.decisions for log in logs[R])
+    assert sum([log.named for log in logs[F]]) >= 1

@@ -23,6 +23,7 @@ EXPERIMENTS = {
     "registry_scale": "agentmark.lab.registry_scale",
     "erasure": "agentmark.lab.erasure",
     "language_model": "agentmark.lab.language_model",
+    "model_utility": "agentmark.lab.model_utility",
     "weaker_views": "agentmark.lab.weaker_views",
     "attacks": "agentmark.lab.attacks",
     "alfworld": "agentmark.lab.alfworld",

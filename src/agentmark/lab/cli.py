@@ -10,11 +10,20 @@ from typing import Any
 
 from agentmark.lab.catalogue import EXPERIMENTS, load
 from agentmark.lab.data import MissingError
+from agentmark.lab.envs.base import ENVIRONMENTS
 from agentmark.lab.experiment import DEFAULT_SEED, ResultError, perform
-from agentmark.lab.presets import API_KEY_VARIABLE, MODEL_VARIABLE, PRESETS
+from agentmark.lab.presets import (
+    API_KEY_VARIABLE,
+    DEFAULT_ENVIRONMENT,
+    ENVIRONMENT_VARIABLE,
+    MODEL_VARIABLE,
+    PRESETS,
+    TASKS_VARIABLE,
+)
 from agentmark.lab.report import load_results, render
 
 ALL = "all"
+_PLAYED_ANYWHERE = ("language_model",)
 RESULTS, QUICK_RESULTS = Path("results"), Path("results-quick")
 
 
@@ -37,6 +46,16 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
         metavar=("URL", "NAME"),
         help="the language model of the experiments that ask one: an OpenAI-compatible URL and a name, or a preset of "
         f"the paper ({', '.join(PRESETS)}); its key in {API_KEY_VARIABLE} (default: the local models that are here)",
+    )
+    runner.add_argument(
+        "--environment",
+        metavar="NAME",
+        choices=list(ENVIRONMENTS),
+        help=f"where the model of {' and '.join(_PLAYED_ANYWHERE)} plays: {', '.join(ENVIRONMENTS)} "
+        f"(default: {DEFAULT_ENVIRONMENT})",
+    )
+    runner.add_argument(
+        "--tasks", type=_positive, metavar="N", help="how many tasks of each kind it is given there (default: 2)"
     )
     runner.add_argument("--quick", action="store_true", help="few trials: seconds instead of minutes")
     runner.add_argument("--seed", type=int, default=DEFAULT_SEED, help="fixes keys, payloads and contexts (default: 1)")
@@ -65,9 +84,16 @@ def run(args: argparse.Namespace) -> int:
     if args.name != ALL and args.name not in EXPERIMENTS:
         print(f"no experiment {args.name!r}; there are {', '.join(EXPERIMENTS)}, or {ALL}", file=sys.stderr)
         return 2
-    if args.model:
-        # Worker processes are told through the environment.
-        os.environ[MODEL_VARIABLE] = " ".join(args.model)
+    if (args.environment or args.tasks) and args.name not in _PLAYED_ANYWHERE:
+        print(f"--environment and --tasks are for {' and '.join(_PLAYED_ANYWHERE)}", file=sys.stderr)
+        return 2
+    # Worker processes are told through the environment.
+    stated = {
+        MODEL_VARIABLE: " ".join(args.model or []),
+        ENVIRONMENT_VARIABLE: args.environment,
+        TASKS_VARIABLE: args.tasks,
+    }
+    os.environ.update({variable: str(value) for variable, value in stated.items() if value})
     names = list(EXPERIMENTS) if args.name == ALL else [args.name]
     # A quick run does not take the place of a full one.
     out = args.out or (QUICK_RESULTS if args.quick else RESULTS)

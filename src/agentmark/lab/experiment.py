@@ -3,6 +3,7 @@
 import json
 import os
 import platform
+import subprocess
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
@@ -11,7 +12,13 @@ from typing import TYPE_CHECKING, Any, Self
 
 import agentmark
 from agentmark.core.errors import AgentMarkError
-from agentmark.lab.presets import GGUF_VARIABLE, MODEL_VARIABLE
+from agentmark.lab.presets import (
+    DEFAULT_ENVIRONMENT,
+    ENVIRONMENT_VARIABLE,
+    GGUF_VARIABLE,
+    MODEL_VARIABLE,
+    TASKS_VARIABLE,
+)
 
 if TYPE_CHECKING:
     from agentmark.lab.catalogue import Experiment
@@ -165,14 +172,15 @@ def perform(experiment: "Experiment", *, quick: bool, seed: int, workers: int, p
     """Run one experiment and note the circumstances."""
     start = time.perf_counter()
     findings = experiment.run(quick=quick, seed=seed, workers=workers, progress=progress)
+    elsewhere = _environment(experiment)
     return Result(
-        name=experiment.NAME,
-        title=experiment.TITLE,
+        name=f"{experiment.NAME}-{elsewhere}" if elsewhere else experiment.NAME,
+        title=f"{experiment.TITLE}: {elsewhere}" if elsewhere else experiment.TITLE,
         command=_command(experiment, quick=quick, seed=seed),
         seed=seed,
         quick=quick,
         machine=Machine.here(),
-        version=agentmark.__version__,
+        version=_version(),
         seconds=round(time.perf_counter() - start, 1),
         passed=findings.passed,
         claims=[claim.sentence for claim in findings.claims],
@@ -188,12 +196,39 @@ def _command(experiment: "Experiment", *, quick: bool, seed: int) -> str:
         command += " --quick"
     if seed != DEFAULT_SEED:
         command += f" --seed {seed}"
+    if elsewhere := _environment(experiment):
+        command += f" --environment {elsewhere}"
+    if os.environ.get(TASKS_VARIABLE) and getattr(experiment, "ASKS_ENVIRONMENT", False):
+        command += f" --tasks {os.environ[TASKS_VARIABLE]}"
     if not getattr(experiment, "ASKS_MODELS", False):
         return command
     if os.environ.get(MODEL_VARIABLE):
         return f"{command} --model {os.environ[MODEL_VARIABLE]}"
     files = [Path(path).name for path in os.environ.get(GGUF_VARIABLE, "").split(os.pathsep) if path]
     return f"{GGUF_VARIABLE}={os.pathsep.join(files)} {command}" if files else command
+
+
+def _environment(experiment: "Experiment") -> str:
+    """Where a model plays, if not where it usually does: a result of its own, beside the usual one."""
+    stated = os.environ.get(ENVIRONMENT_VARIABLE, "") if getattr(experiment, "ASKS_ENVIRONMENT", False) else ""
+    return "" if stated == DEFAULT_ENVIRONMENT else stated
+
+
+def _version() -> str:
+    """With the commit, in a checkout, and whether the code had been changed since."""
+    package = Path(agentmark.__file__).parent
+    commit, changes = _git(package, "rev-parse", "--short=10", "HEAD"), _git(package, "status", "--porcelain", ".")
+    if not commit:
+        return agentmark.__version__
+    return f"{agentmark.__version__} at {commit}" + (" with changes" if changes else "")
+
+
+def _git(folder: Path, *arguments: str) -> str:
+    try:
+        done = subprocess.run(["git", "-C", folder, *arguments], capture_output=True, text=True, check=True)
+    except (OSError, subprocess.CalledProcessError):
+        return ""
+    return done.stdout.strip()
 
 
 def _cpu_model() -> str:

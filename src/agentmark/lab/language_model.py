@@ -2,7 +2,8 @@
 
 A local model is small: its success says little, but the same tasks, prompts and checks serve every policy, so that what
 the mark changes would show. Which models run is up to the machine: SmolLM2 where its package is installed, every GGUF
-file that AGENTMARK_GGUF names (separated as in PATH), or instead the one that --model names.
+file that AGENTMARK_GGUF names (separated as in PATH), or instead the one that --model names. They play ToolBench, or
+the environment that --environment names.
 """
 
 import json
@@ -17,16 +18,17 @@ from time import perf_counter
 
 from agentmark.core.distribution import TOTAL_WEIGHT, BehaviorDistribution
 from agentmark.core.errors import ElicitationError
-from agentmark.elicit.chat import Chat, ChatRequest
+from agentmark.elicit.chat import ChatRequest
 from agentmark.elicit.prompts import transcript
 from agentmark.elicit.situation import Message, Situation
-from agentmark.lab.agent_loop import BASELINE, F, Played, R, chooser_for, play
+from agentmark.lab.agent_loop import BASELINE, F, Played, R, chooser_for, entropy, play
 from agentmark.lab.data import work_folder
 from agentmark.lab.envs.base import Episode, Task, open_environment
 from agentmark.lab.experiment import Cell, Claim, Findings, Progress, Table
 from agentmark.lab.judge import URL_VARIABLE, judge_from_environment
-from agentmark.lab.models import ModelSpec, models_here
+from agentmark.lab.models import ModelSpec, chosen_environment, models_here, tasks_a_group
 from agentmark.lab.parallel import map_chunks
+from agentmark.lab.presets import DEFAULT_ENVIRONMENT
 from agentmark.lab.samples import generator, random_key
 from agentmark.lab.sources import Effort, ElicitedLists, ModelAgent, candidates_of
 from agentmark.lab.stats import wilson_interval
@@ -40,16 +42,21 @@ TITLE = "A real language model among real tools (Tables 1, 4, 5, 6)"
 # Its result depends on which models there are: the command that repeats it names them.
 ASKS_MODELS = True
 
-ENVIRONMENT = "toolbench"
+# It plays in any environment.
+ASKS_ENVIRONMENT = True
 PAYLOAD_LEN = 8
 NO_INDUCTION = "no induction"
 POLICIES = (BASELINE, F, R, NO_INDUCTION)
 TASKS_A_GROUP, QUICK_TASKS = 2, 1
 STABILITY_RUNS = 2
-# What a model is shown of its latest steps: a small one on two cores reads some twenty tokens a second.
-HISTORY, REPLY_LEN = 4, 80
+# What a model is shown of its latest steps: a small one on two cores reads some twenty tokens a second. What an API of
+# ToolBench replies decides nothing; elsewhere the agent has to read what it is told.
+HISTORY, REPLY_LEN, SHORT_REPLY_LEN = 4, 400, 80
 # The paper's, for the eye: DeepSeek-Chat and Gemini 2.0 Flash on ToolBench, judged by a language model.
-PAPER = "The paper (its own judge, not this check): DeepSeek-Chat 59.9 / 59.7 / 59.6 %, Gemini 2.0 Flash 75.6 / 75.8 %"
+PAPER = (
+    "The paper on ToolBench (its own judge, not this check): DeepSeek-Chat 59.9 / 59.7 / 59.6 %, Gemini 2.0 Flash "
+    "75.6 / 75.8 %"
+)
 PAPER_JSD = {"first step": 0.0701, "all steps": 0.1764}
 
 
@@ -58,9 +65,19 @@ class Chunk:
     """One task with one model: every policy, and the baseline in so many runs."""
 
     model: ModelSpec
+    environment: str
     task: Task
     seed: int
     runs: int
+
+    @property
+    def reply_len(self) -> int:
+        return SHORT_REPLY_LEN if self.environment == DEFAULT_ENVIRONMENT else REPLY_LEN
+
+    @property
+    def folder(self) -> Path:
+        """Where lists, replies and logs are kept."""
+        return work_folder() / NAME / self.environment / self.model.label.replace("/", "-")
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,8 +106,9 @@ class Outcome:
 
 
 def run(*, quick: bool, seed: int, workers: int, progress: Progress) -> Findings:
-    models = models_here(ENVIRONMENT)[: 1 if quick else None]
-    tasks = _tasks(QUICK_TASKS if quick else TASKS_A_GROUP)[: 2 if quick else None]
+    environment = chosen_environment()
+    models = models_here(environment)[: 1 if quick else None]
+    tasks = _tasks(environment, QUICK_TASKS if quick else tasks_a_group(TASKS_A_GROUP))[: 2 if quick else None]
     tables: list[Table] = []
     claims: list[Claim] = []
     data: dict[str, object] = {}
@@ -98,40 +116,36 @@ def run(*, quick: bool, seed: int, workers: int, progress: Progress) -> Findings
     utility: list[list[Cell]] = []
     for model in models:
         name = model.label
-        chunks = [Chunk(model, task, seed, 1 if quick else STABILITY_RUNS) for task in tasks]
+        chunks = [Chunk(model, environment, task, seed, 1 if quick else STABILITY_RUNS) for task in tasks]
         outcomes = map_chunks(run_chunk, chunks, workers=workers, progress=progress, label=name)
-        _archive(model, outcomes)
+        _archive(chunks[0].folder, outcomes)
         utility += _utility_rows(name, outcomes)
         claims += _claims(name, outcomes, seed)
         if not quick:
             stability.append(_stability_row(name, outcomes))
         data[name] = [[asdict(row) for row in outcome.rows] for outcome in outcomes]
-    tables.append(_utility_table(utility, len(tasks)))
+    tables.append(_utility_table(utility, environment, len(tasks)))
     if stability:
         tables.append(_stability_table(stability))
     return Findings(claims, tables, data)
 
 
-def _tasks(a_group: int) -> list[Task]:
+def _tasks(environment: str, a_group: int) -> list[Task]:
     groups: dict[str, list[Task]] = {}
-    for task in open_environment(ENVIRONMENT).tasks():
+    for task in open_environment(environment).tasks():
         groups.setdefault(task.group, []).append(task)
     return [task for members in groups.values() for task in members[:a_group]]
 
 
-def _lists(model: ModelSpec, run: int) -> ElicitedLists:
-    elicitor = model.open_elicitor(generator(run, NAME, "order"))
-    return ElicitedLists(elicitor, _folder(model), run)
+def _lists(chunk: Chunk, run: int) -> ElicitedLists:
+    elicitor = chunk.model.open_elicitor(generator(run, NAME, "order"))
+    return ElicitedLists(elicitor, chunk.folder, run)
 
 
-def _folder(model: ModelSpec) -> Path:
-    return work_folder() / NAME / model.label.replace("/", "-")
-
-
-def _archive(model: ModelSpec, outcomes: Sequence[Outcome]) -> None:
+def _archive(folder: Path, outcomes: Sequence[Outcome]) -> None:
     """The logs, as an agent would leave them: POLICY.jsonl beside the lists."""
     for policy in (BASELINE, F, R):
-        path = _folder(model) / f"{policy}.jsonl"
+        path = folder / f"{policy}.jsonl"
         path.unlink(missing_ok=True)
         with LogWriter(path) as log:
             for outcome in outcomes:
@@ -141,20 +155,20 @@ def _archive(model: ModelSpec, outcomes: Sequence[Outcome]) -> None:
 
 def run_chunk(chunk: Chunk) -> Outcome:
     """Keys and payloads are those of the model's one identity, so that its episodes can be pooled."""
-    environment = open_environment(ENVIRONMENT)
+    environment = open_environment(chunk.environment)
     identity = generator(chunk.seed, NAME, "identity", chunk.model.label)
     key, payload = random_key(identity), identity.getrandbits(PAYLOAD_LEN)
     rows, records, efforts, runs = [], {}, {}, []
     for policy in POLICIES:
         rng = generator(chunk.seed, NAME, chunk.model.label, chunk.task.id, policy)
         episode = environment.start(chunk.task, seed=chunk.seed)
-        lists = _lists(chunk.model, 0)
+        lists = _lists(chunk, 0)
         if policy == NO_INDUCTION:
-            rows.append(_without_induction(episode, chunk.model, environment.max_steps, lists.effort))
+            rows.append(_without_induction(chunk, episode, environment.max_steps, lists.effort))
             efforts[policy] = lists.effort
             continue
         chooser = chooser_for(policy, key=key, payload=payload, payload_len=PAYLOAD_LEN, rng=rng)
-        agent = _agent(chunk.model, lists)
+        agent = _agent(chunk, lists)
         played = play(episode, agent, chooser, max_steps=environment.max_steps)
         if policy == BASELINE:
             runs.append(_lists_of(played))
@@ -164,25 +178,25 @@ def run_chunk(chunk: Chunk) -> Outcome:
             bits = sum([reading.evidence_bits for reading in clean.take_in(played.records).readings])
             unique = clean.verify(played.records).candidate == payload
         records[policy] = list(played.records)
-        entropy = sum([_entropy(record.distribution) for record in played.records])
+        bits_of_lists = sum([entropy(record) for record in played.records])
         solved = _judged(episode.goal, agent.steps)
-        rows.append(Row(policy, played.success, played.steps, played.lost, bits, entropy, unique, solved))
+        rows.append(Row(policy, played.success, played.steps, played.lost, bits, bits_of_lists, unique, solved))
         efforts[policy] = lists.effort
     runs += [_repeated_lists(chunk, number) for number in range(1, chunk.runs)]
     return Outcome(rows, records, efforts, runs)
 
 
-def _agent(model: ModelSpec, lists: ElicitedLists) -> ModelAgent:
-    return ModelAgent(lists, label=model.label, history=HISTORY, reply_len=REPLY_LEN)
+def _agent(chunk: Chunk, lists: ElicitedLists) -> ModelAgent:
+    return ModelAgent(lists, label=chunk.model.label, history=HISTORY, reply_len=chunk.reply_len)
 
 
 def _repeated_lists(chunk: Chunk, run: int) -> list[dict[str, float] | None]:
     """Run after run, a sampled episode of its own: situations branch apart, as in the paper's Table 5."""
-    environment = open_environment(ENVIRONMENT)
+    environment = open_environment(chunk.environment)
     rng = generator(chunk.seed, NAME, chunk.task.id, "stability", run)
     chooser = chooser_for(BASELINE, key=random_key(rng), payload=0, payload_len=PAYLOAD_LEN, rng=rng)
     episode = environment.start(chunk.task, seed=chunk.seed)
-    agent = _agent(chunk.model, _lists(chunk.model, run))
+    agent = _agent(chunk, _lists(chunk, run))
     return _lists_of(play(episode, agent, chooser, max_steps=environment.max_steps))
 
 
@@ -196,13 +210,12 @@ def _shares(distribution: BehaviorDistribution | None) -> dict[str, float] | Non
     return {name: weight / TOTAL_WEIGHT for name, weight in distribution.as_weights().items()}
 
 
-def _without_induction(episode: Episode, spec: ModelSpec, max_steps: int, effort: Effort) -> Row:
+def _without_induction(chunk: Chunk, episode: Episode, max_steps: int, effort: Effort) -> Row:
     """A plain ReAct loop: the model writes the name of what it does next. It is greedy, so that a reply that names
     nothing would be given again and again: the steps that are left are lost."""
-    model = spec.chat()
     steps: list[tuple[str, str]] = []
     while not episode.done and len(steps) < max_steps:
-        named = _named(model, episode, steps[-HISTORY:], _folder(spec), effort)
+        named = _named(chunk, episode, steps[-HISTORY:], effort)
         if named is None:
             effort.unusable += 1
             break
@@ -221,18 +234,18 @@ def _judged(goal: str, steps: Sequence[tuple[str, str]]) -> bool | None:
     return judge.solved(goal, "\n".join([f"{behavior}: {seen}" for behavior, seen in steps]))
 
 
-def _named(model: Chat, episode: Episode, steps: Sequence[tuple[str, str]], kept: Path, effort: Effort) -> str | None:
+def _named(chunk: Chunk, episode: Episode, steps: Sequence[tuple[str, str]], effort: Effort) -> str | None:
     """The one behavior that the reply names."""
     agent_sees: list[Message] = [{"role": "user", "content": episode.goal}]
     for behavior, seen in steps:
         agent_sees.append({"role": "assistant", "content": f"I do: {behavior}"})
-        agent_sees.append({"role": "tool", "content": seen[:REPLY_LEN]})
+        agent_sees.append({"role": "tool", "content": seen[: chunk.reply_len]})
     situation = Situation.of(candidates_of(episode), agent_sees)
     options = "\n".join([f"{one.name}: {one.description}" for one in situation.candidates])
     question = f"Conversation:\n{transcript(situation.messages)}\n\nOptions:\n{options}"
     system = "You are an agent. Reply with the name of the one option that you take next, and nothing else."
     asked: list[Message] = [{"role": "system", "content": system}, {"role": "user", "content": question}]
-    said = _reply(model, ChatRequest(messages=asked, max_tokens=48, temperature=0.0), kept, effort)
+    said = _reply(chunk, ChatRequest(messages=asked, max_tokens=48, temperature=0.0), effort)
     if said is None:
         return None
     words = said.strip().strip("`\"'.")
@@ -240,16 +253,16 @@ def _named(model: Chat, episode: Episode, steps: Sequence[tuple[str, str]], kept
     return named[0] if len(named) == 1 else None
 
 
-def _reply(model: Chat, request: ChatRequest, folder: Path, effort: Effort) -> str | None:
+def _reply(chunk: Chunk, request: ChatRequest, effort: Effort) -> str | None:
     """What the model writes, kept by what was asked, like the lists."""
     digest = sha256(json.dumps(list(request.messages), sort_keys=True).encode()).hexdigest()[:32]
-    place = folder / "replies" / f"{digest}.json"
+    place = chunk.folder / "replies" / f"{digest}.json"
     if place.exists():
         kept = json.loads(place.read_text(encoding="utf-8"))
     else:
         start = perf_counter()
         try:
-            reply = model.complete(request)
+            reply = chunk.model.chat().complete(request)
         except ElicitationError:
             return None
         kept = [reply.text, reply.input_tokens or 0, reply.output_tokens or 0, perf_counter() - start]
@@ -261,11 +274,6 @@ def _reply(model: Chat, request: ChatRequest, folder: Path, effort: Effort) -> s
     effort.output_tokens += written
     effort.seconds += seconds
     return str(text)
-
-
-def _entropy(distribution: BehaviorDistribution | None) -> float:
-    shares = (_shares(distribution) or {}).values()
-    return -sum([share * log2(share) for share in shares if share])
 
 
 # The report ----------------------------------------------------------------------------------------------------------
@@ -340,18 +348,22 @@ def _claims(model: str, outcomes: Sequence[Outcome], seed: int) -> list[Claim]:
     return claims
 
 
-def _utility_table(rows: list[list[Cell]], tasks: int) -> Table:
+def _utility_table(rows: list[list[Cell]], environment: str, tasks: int) -> Table:
     columns = [
-        "model", "policy", "episodes", "success of the proxy, %", "against the baseline, points",
+        "model", "policy", "episodes", "success, %", "against the baseline, points",
         "solved by the judge, %", "steps", "lost steps",
         "entropy/step", "bits/step", "identity from one episode", "tokens/step", "seconds/step", "minutes in all",
     ]  # fmt: skip
+    played = f"{environment}, {tasks} tasks; success is the environment's own."
+    if environment == DEFAULT_ENVIRONMENT:
+        played = (
+            f"ToolBench, {tasks} real queries with their real candidate tools, recorded or simulated replies; success "
+            "is the offline proxy (every gold API called, then Finish, within ten decisions), not a pass rate."
+        )
     note = (
-        f"ToolBench, {tasks} real queries with their real candidate tools, recorded or simulated replies; success is "
-        "the offline proxy (every gold API called, then Finish, within ten decisions), not a pass rate. Lists of local "
-        "models are read off their logits for option labels in shuffled order. Lost steps: the model said nothing that "
-        "could be used; never replaced. Lists and replies are kept, and count with the time of their first "
-        "asking. No induction: the model writes the name itself, greedily (Table 4). Wilson and "
+        f"{played} Lists of local models are read off their logits for option labels in shuffled order. Lost steps: "
+        "the model said nothing that could be used; never replaced. Lists and replies are kept, and count with the "
+        "time of their first asking. No induction: the model writes the name itself, greedily (Table 4). Wilson and "
         f"paired 95 % intervals. The judge is a model at {URL_VARIABLE}, asked where one is given. {PAPER} (baseline / "
         "AgentMark-F / no induction)."
     )

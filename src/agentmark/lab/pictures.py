@@ -42,7 +42,8 @@ PICTURES = {
     "weaker_views": Picture(
         0, ("world", "what the verifier has"), ("steps for 95 % power, L = 8",), "scheme", y_log=True
     ),
-    "language_model": Picture(0, ("policy",), ("success of the proxy, %",), "model"),
+    "language_model": Picture(0, ("policy",), ("success, %",), "model"),
+    "model_utility": Picture(0, ("policy",), ("success of the proxy, %",), "model"),
     "toolbench": _SUCCESS,
     "bfcl": _SUCCESS,
     "agentdojo": _SUCCESS,

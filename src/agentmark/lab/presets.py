@@ -5,6 +5,10 @@ from dataclasses import dataclass
 GGUF_VARIABLE = "AGENTMARK_GGUF"
 MODEL_VARIABLE = "AGENTMARK_MODEL"
 API_KEY_VARIABLE = "AGENTMARK_API_KEY"
+# Where the model plays, and how many tasks of each group.
+ENVIRONMENT_VARIABLE = "AGENTMARK_ENVIRONMENT"
+TASKS_VARIABLE = "AGENTMARK_TASKS"
+DEFAULT_ENVIRONMENT = "toolbench"
 
 
 @dataclass(frozen=True, slots=True)

@@ -129,10 +129,16 @@ def candidates_of(episode: Episode) -> list[Candidate]:
     return [Candidate(name, described.get(name, "")) for name in episode.behaviors]
 
 
+class Lists(Protocol):
+    """Who is asked for a list."""
+
+    def elicit(self, situation: Situation) -> Elicitation: ...
+
+
 class ModelAgent:
     """P_t of a real model: the goal, what was done and seen so far, and what can be done now. One for each episode."""
 
-    def __init__(self, lists: ElicitedLists, *, label: str, history: int = 5, reply_len: int = 600) -> None:
+    def __init__(self, lists: Lists, *, label: str, history: int = 5, reply_len: int = 600) -> None:
         """The model is shown the latest steps, as in the paper's prompts, with so many characters of each reply."""
         self.label = label
         self._lists = lists
