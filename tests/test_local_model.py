@@ -28,6 +28,7 @@ from agentmark.elicit.logits import OPENING, Logits, name_question, name_trie
 from agentmark.elicit.situation import ANSWER, Elicitation, Situation
 from agentmark.elicit.tokens import Ask
 from agentmark.elicit.verbalised import Verbalised
+from agentmark.lab.judge import HIGHEST, KEY_VARIABLE, LOWEST, MODEL_VARIABLE, URL_VARIABLE, judge_from_environment
 from agentmark.log import LogReader
 
 if small_model() is None:
@@ -200,3 +201,20 @@ def test_interrupts_stay_ours_and_a_closed_model_says_so() -> None:
     model.close()
     with pytest.raises(UpstreamError, match="is closed"):
         model.tokens("x")
+
+
+def test_a_real_model_judges_over_http(model: LocalModel) -> None:
+    served = model.endpoint
+    assert served.base_url.startswith("http://127.0.0.1:")
+    named = {URL_VARIABLE: served.base_url, MODEL_VARIABLE: served.model, KEY_VARIABLE: str(served.api_key)}
+    judge = judge_from_environment(named)
+    assert judge is not None
+    # llama.cpp holds the reply to the schema, so that even this model says one or the other.
+    assert judge.solved("What is the weather in Paris?", "get_weather: Paris, 21 degrees, sunny") in (True, False)
+    # Its scores may lie outside the scale, and are then not used.
+    scores = judge.scores("A friendly birdwatcher.", "like_post: a robin\ncreate_post: I saw a robin today!")
+    assert scores is None or all(LOWEST <= score <= HIGHEST for score in scores.values())
+    stranger = judge_from_environment({**named, KEY_VARIABLE: "another"})
+    assert stranger is not None
+    with pytest.raises(UpstreamError):
+        stranger.solved("What is the weather in Paris?", "get_weather: Paris, 21 degrees, sunny")

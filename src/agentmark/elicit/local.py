@@ -20,7 +20,7 @@ from urllib.parse import urlsplit
 
 from agentmark.core.errors import MissingExtraError, SettingError, UpstreamError
 from agentmark.elicit.chat import ChatReply, ChatRequest
-from agentmark.elicit.endpoint import read_completion
+from agentmark.elicit.endpoint import Endpoint, read_completion
 from agentmark.elicit.situation import Message
 from agentmark.elicit.tokens import Ask, Reading, Token
 
@@ -90,6 +90,11 @@ class LocalModel:
         with self._lock:
             self._next_token(list(prompt), cache=False, top=0)
             return [self._reading([*prompt, *ask.path], ask.wanted) for ask in asks]
+
+    @property
+    def endpoint(self) -> Endpoint:
+        """For any OpenAI client on this machine, as long as the model is open: its loopback address and its key."""
+        return Endpoint(f"{self._handles.listening_address}/v1", self.model, api_key=self._secret)
 
     def close(self) -> None:
         with self._lock:
