@@ -19,6 +19,7 @@ EXPERIMENTS = {
     "evidence_power": "agentmark.lab.evidence_power",
     "single_episode": "agentmark.lab.single_episode",
     "rewriting": "agentmark.lab.rewriting",
+    "rewording": "agentmark.lab.rewording",
     "splices": "agentmark.lab.splices",
     "registry_scale": "agentmark.lab.registry_scale",
     "erasure": "agentmark.lab.erasure",

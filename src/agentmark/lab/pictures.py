@@ -38,6 +38,7 @@ PICTURES = {
     "evidence_power": Picture(0, ("world", "what was logged"), ("L = 8",), "scheme", y_log=True),
     "single_episode": Picture(0, ("steps",), ("uniquely recovered",), "scheme"),
     "rewriting": Picture(1, ("L", "steps"), ("most likely is right",), "scheme"),
+    "rewording": Picture(1, ("steps",), ("most likely is right", "accepted at 1e-6"), "scheme"),
     "splices": Picture(0, ("log", "L"), ("right within 5 steps",), "scheme"),
     "weaker_views": Picture(
         0, ("world", "what the verifier has"), ("steps for 95 % power, L = 8",), "scheme", y_log=True

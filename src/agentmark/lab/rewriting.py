@@ -1,14 +1,16 @@
 """The verifier's lists are not the embedder's (the paper's rewriting condition): identities from what still agrees."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import log2
 from random import Random
 
 from agentmark.core import scheme_f, scheme_r
+from agentmark.core.distribution import TOTAL_WEIGHT, BehaviorDistribution
 from agentmark.core.evidence import NOISE_RATES, Evidence
 from agentmark.core.symbols import SymbolSet
 from agentmark.decode.walsh import likeliest_payloads
+from agentmark.keys import SharedKey
 from agentmark.lab.experiment import Cell, Claim, Findings, Progress, Table, aims_in_words
 from agentmark.lab.parallel import map_chunks
 from agentmark.lab.samples import generator, random_key
@@ -31,6 +33,10 @@ FOREIGN_STEPS = 80
 POOLED_LOG = {"F": 2560, "R": 10}
 POOLS = (1, 2, 4, 8, 16)
 POOL_LEN = 8
+
+
+# A step's list when it was marked, and as the verifier has it.
+Pair = tuple[BehaviorDistribution, BehaviorDistribution]
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,11 +117,16 @@ def calibrate(steps: int, seed: int) -> Match:
 def measure_match(sigma: float, steps: int, seed: int) -> Match:
     rng = generator(seed, NAME, "calibrate")
     key = random_key(rng)
-    same_f = same_r = marked = bits = read = agree = 0
+    drawn = (ALFWORLD.draw(rng) for _ in range(steps))
+    return match_of(((one, perturbed_list(one, rng, sigma)) for one in drawn), key, rng, sigma=sigma)
+
+
+def match_of(pairs: Iterable[Pair], key: SharedKey, rng: Random, *, sigma: float = 0.0) -> Match:
+    """What is the same of a step with the first list of each pair, to whom has the second."""
+    steps = same_f = same_r = marked = bits = read = agree = 0
     chance = divergence = 0.0
-    for _ in range(steps):
-        before = ALFWORLD.draw(rng)
-        after = perturbed_list(before, rng, sigma)
+    for before, after in pairs:
+        steps += 1
         payload = rng.getrandbits(8)
         step_key = key.step_key(rng.randbytes(32), 8)
         first = scheme_f.encode(before, step_key, payload=payload, payload_len=8)
@@ -131,13 +142,7 @@ def measure_match(sigma: float, steps: int, seed: int) -> Match:
             chance += 2.0 ** -len(equations)
         race = [scheme_r.encode(x, step_key, payload=payload, payload_len=8) for x in (before, after)]
         same_r += race[0] == race[1]
-        divergence += sum(
-            [
-                weight / (1 << 32) * log2(weight / max(after.weight(name), 1))
-                for name, weight in before.as_weights().items()
-                if weight
-            ]
-        )
+        divergence += kl_bits(before, after)
     return Match(
         sigma=sigma,
         steps=steps,
@@ -148,6 +153,12 @@ def measure_match(sigma: float, steps: int, seed: int) -> Match:
         behavior_r=same_r / steps,
         divergence=divergence / steps,
     )
+
+
+def kl_bits(before: BehaviorDistribution, after: BehaviorDistribution) -> float:
+    """A weight that is gone counts as the least there is."""
+    weights = before.as_weights().items()
+    return sum([w / TOTAL_WEIGHT * log2(w / max(after.weight(name), 1)) for name, w in weights if w])
 
 
 # Logs ----------------------------------------------------------------------------------------------------------------
@@ -204,7 +215,10 @@ def run_chunk(chunk: Chunk) -> dict[int, Tally]:
                 pooled = [record for log in logs[:count] for record in log]
                 _count(tallies.setdefault(count, Tally()), verifier, pooled, payload)
         else:
-            _identify(chunk, agent, verifier, rng, tallies)
+            grid = GRIDS[chunk.scheme, chunk.payload_len]
+            records = [perturbed(record, rng, chunk.sigma) for record in agent.log(rng, grid[-1])]
+            tallies = tallies or {count: Tally() for count in grid}
+            identify(records, payload, verifier, TOLD_NOISE[chunk.scheme], tallies)
     return tallies
 
 
@@ -217,21 +231,19 @@ def _count(tally: Tally, verifier: Verifier, records: Sequence[StepRecord], payl
     tally.wrong += verdict.accepted and verdict.payload != payload
 
 
-def _identify(chunk: Chunk, agent: Agent, verifier: Verifier, rng: Random, tallies: dict[int, Tally]) -> None:
+def identify(
+    records: Sequence[StepRecord], payload: int, verifier: Verifier, rate: float, tallies: dict[int, Tally]
+) -> None:
     """One log grows; at each length, the most likely payload by the transform, and the evidence for the right one."""
-    grid = GRIDS[chunk.scheme, chunk.payload_len]
-    records = [perturbed(record, rng, chunk.sigma) for record in agent.log(rng, grid[-1])]
-    steps = verifier.take_in(records).steps
-    rate = TOLD_NOISE[chunk.scheme]
-    for count in grid:
-        readings = [step.reading for step in steps[:count] if step.reading is not None]
-        best = likeliest_payloads(readings, chunk.payload_len, noise=rate, count=1)
-        tally = tallies.setdefault(count, Tally())
+    intake = verifier.take_in(records)
+    needed = intake.payload_len - log2(DEFAULT_THRESHOLD)
+    for count, tally in tallies.items():
+        readings = [step.reading for step in intake.steps[:count] if step.reading is not None]
+        best = likeliest_payloads(readings, intake.payload_len, noise=rate, count=1)
         tally.trials += 1
-        tally.identified += best == [agent.payload]
+        tally.identified += best == [payload]
         # Named by an open reading at 1e-6: its evidence pays for all payloads that were tried.
-        needed = chunk.payload_len - log2(DEFAULT_THRESHOLD)
-        e_values = [reading.e_value(agent.payload) for reading in readings]
+        e_values = [reading.e_value(payload) for reading in readings]
         tally.accepted += evidence_bits(e_values, NOISE_RATES) >= needed
         tally.told += evidence_bits(e_values, (rate,)) >= needed
 

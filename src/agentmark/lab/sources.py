@@ -152,16 +152,20 @@ class ModelAgent:
         return self._steps
 
     def weights(self, episode: Episode) -> Mapping[str, Rational] | None:
-        return self._lists.elicit(Situation.of(candidates_of(episode), self._messages(episode))).weights
+        latest = self._steps[-self._history :]
+        messages = told(episode.goal, "" if self._steps else episode.observation, latest, reply_len=self._reply_len)
+        return self._lists.elicit(Situation.of(candidates_of(episode), messages)).weights
 
     def acted(self, behavior: str, episode: Episode) -> None:
         self._steps.append((behavior, episode.observation))
 
-    def _messages(self, episode: Episode) -> list[Message]:
-        messages: list[Message] = [{"role": "user", "content": episode.goal}]
-        for behavior, seen in self._steps[-self._history :]:
-            messages.append({"role": "assistant", "content": f"I do: {behavior}"})
-            messages.append({"role": "tool", "content": seen[: self._reply_len]})
-        if not self._steps and episode.observation:
-            messages.append({"role": "user", "content": episode.observation[:1200]})
-        return messages
+
+def told(goal: str, seen: str, steps: Sequence[tuple[str, str]], *, reply_len: int) -> list[Message]:
+    """What a model is told: the goal, then the steps with what came of them; before the first, what it sees."""
+    messages: list[Message] = [{"role": "user", "content": goal}]
+    for behavior, reply in steps:
+        messages.append({"role": "assistant", "content": f"I do: {behavior}"})
+        messages.append({"role": "tool", "content": reply[:reply_len]})
+    if not steps and seen:
+        messages.append({"role": "user", "content": seen[:1200]})
+    return messages
