@@ -387,6 +387,13 @@ def test_the_overview_is_drawn_from_the_tables_on_utility(tmp_path):
         Curve("AgentMark-F", [0, 1], [0.5, 1.4], [-0.6, 0.4], [1.7, 2.4]),
         Curve("red-green", [0], [-8.9], [-11.8], [-6.0]),
     ]
+    # A language model stands beside them where enough episodes were played to compare.
+    model = ["Some-1B-Instruct.Q4", "AgentMark-F", "+0.2 (-0.8 to +1.1)", "-0.6 to +1.0"]
+    played = Table("t", ["model", "policy", AGAINST, "TOST interval"], [model])
+    few = Table("t", ["model", "policy", AGAINST], [model[:3]])
+    assert overviews([some_result(tables=[few])]) == []
+    [with_model] = overviews([some_result(tables=[table, few, played])])
+    assert with_model.x_names == [*figure.x_names, "ToolBench\nSome\n1B"]
     first = [path.read_bytes() for path in draw(figure, tmp_path)]
     assert [path.read_bytes() for path in draw(figure, tmp_path)] == first
     assert overviews([some_result()]) == []

@@ -1,7 +1,7 @@
 """Pictures drawn from the tables of results, where an experiment brings none of its own, and of several at once."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from agentmark.lab.agent_loop import RED_GREEN, F, R
@@ -112,19 +112,26 @@ def overviews(results: Sequence[Result]) -> list[Figure]:
     """What the mark costs an agent, in every environment that has a result; none if there is no such result."""
     places: dict[str, int] = {}
     points: dict[str, dict[int, tuple[float, float, float]]] = {policy: {} for policy in SHOWN}
-    tables = [table for result in results for table in result.tables if {AGAINST, "epsilon"} <= set(table.columns)]
-    for table in tables:
+    for table in [table for result in results for table in result.tables if AGAINST in table.columns]:
         for row in table.rows:
             cells = dict(zip(table.columns, row, strict=True))
-            point = _point(cells[AGAINST])
-            if point is not None and cells["policy"] in points:
-                place = f"{_place(table.title)}\nε {cells['epsilon']}"
+            place, point = _agent(table, cells), _point(cells[AGAINST])
+            if place and point is not None and cells["policy"] in points:
                 points[str(cells["policy"])][places.setdefault(place, len(places))] = point
     if not places:
         return []
     curves = _curves({policy: found for policy, found in points.items() if found})
-    title = "What a mark costs the agent: success against the unmarked agent (softened expert)"
+    title = "What a mark costs the agent: success against the unmarked one (ε: softened expert, else a language model)"
     return [Figure("utility", title, "", "points of success, 95 % interval", curves, x_names=list(places))]
+
+
+def _agent(table: Table, cells: Mapping[str, Cell]) -> str:
+    """Who plays, and where; nothing where too few episodes were played to compare."""
+    if "epsilon" in cells:
+        return f"{_place(table.title)}\nε {cells['epsilon']}"
+    if "TOST interval" in cells:
+        return "\n".join(["ToolBench", *re.split(r"(?i)-instruct", str(cells["model"]))[0].split("-", 1)])
+    return ""
 
 
 def _place(title: str) -> str:
