@@ -20,13 +20,14 @@ from scipy import stats as scipy_stats
 
 from agentmark import BehaviorDistribution
 from agentmark.core import theory
-from agentmark.lab import capacity, false_positives, marginals, roundtrip
+from agentmark.lab import capacity, false_positives, marginals, parallel, roundtrip
 from agentmark.lab.catalogue import EXPERIMENTS, load
 from agentmark.lab.cli import add_parser
 from agentmark.lab.cli import run as run_command
 from agentmark.lab.data import MissingError
 from agentmark.lab.experiment import Claim, Curve, Findings, Machine, Result, ResultError, Table, perform
 from agentmark.lab.figures import draw
+from agentmark.lab.parallel import map_chunks, resumable
 from agentmark.lab.pictures import PICTURES, figures_of, overviews
 from agentmark.lab.report import load_results, render
 from agentmark.lab.stats import (
@@ -316,6 +317,49 @@ def wait_until(true: Callable[[], bool], seconds: float = 60) -> None:
     while not true():
         assert time.monotonic() < deadline
         time.sleep(0.1)
+
+
+def counted(log: Path, broken: Path, chunk: int) -> tuple[int, float]:
+    if chunk == 3 and broken.exists():
+        raise RuntimeError("interrupted")
+    with log.open("a", encoding="utf-8") as lines:
+        lines.write(f"{chunk}\n")
+    return chunk, float("inf")
+
+
+def run_counted(folder: Path, said: list[str], *, label: str = "x", workers: int = 1) -> list[tuple[int, float]]:
+    work = partial(counted, folder / "log", folder / "broken")
+    with resumable(folder / "kept"):
+        return map_chunks(work, [0, 1, 2, 3], workers=workers, progress=said.append, label=label)
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_an_interrupted_run_is_taken_up_where_it_was(tmp_path, workers):
+    said: list[str] = []
+    (tmp_path / "broken").touch()
+    # What one part of an experiment has done is not mistaken for another's.
+    for label in ("x", "y"):
+        with pytest.raises(RuntimeError, match="interrupted"):
+            run_counted(tmp_path, said, label=label, workers=workers)
+    log = tmp_path / "log"
+    assert sorted(log.read_text().split()) == ["0", "0", "1", "1", "2", "2"]
+    (tmp_path / "broken").unlink()
+    assert run_counted(tmp_path, said, workers=workers) == [(chunk, float("inf")) for chunk in range(4)]
+    assert sorted(log.read_text().split()) == ["0", "0", "1", "1", "2", "2", "3"]
+    assert "x: 3 of 4 chunks are done already" in said
+    # It has come to its end: once more means anew.
+    assert not (tmp_path / "kept").exists()
+    run_counted(tmp_path, said, workers=workers)
+    assert len(log.read_text().split()) == 11
+
+
+def test_what_other_code_has_done_is_done_again(tmp_path, monkeypatch):
+    (tmp_path / "broken").touch()
+    for code in ("a", "b", "b"):
+        monkeypatch.setattr(parallel, "_code_digest", lambda code=code: code)
+        with pytest.raises(RuntimeError, match="interrupted"):
+            run_counted(tmp_path, [])
+    assert len((tmp_path / "log").read_text().split()) == 6
 
 
 # Results and command line --------------------------------------------------------------------------------------------

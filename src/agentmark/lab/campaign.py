@@ -102,7 +102,7 @@ def run_campaign(campaign: Campaign, *, workers: int, progress: Progress) -> lis
     left = [chunk for chunk in chunks if not chunk.place.exists()]
     if len(left) < len(chunks):
         progress(f"{campaign.environment}: {len(chunks) - len(left)} of {len(chunks)} chunks are done already")
-    map_chunks(_run_chunk, left, workers=workers, progress=progress, label=campaign.environment)
+    map_chunks(_run_chunk, left, workers=workers, progress=progress, label=campaign.environment, keep=False)
     rows = [row for chunk in chunks for row in json.loads(chunk.place.read_text(encoding="utf-8"))]
     return [Outcome(**row) for row in rows]
 

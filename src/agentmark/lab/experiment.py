@@ -5,13 +5,16 @@ import os
 import platform
 import subprocess
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import agentmark
 from agentmark.core.errors import AgentMarkError
+from agentmark.lab import parallel
+from agentmark.lab.data import work_folder
 from agentmark.lab.presets import (
     DEFAULT_ENVIRONMENT,
     ENVIRONMENT_VARIABLE,
@@ -25,7 +28,7 @@ if TYPE_CHECKING:
 
 DEFAULT_SEED = 1
 
-Progress = Callable[[str], None]
+Progress = parallel.Progress
 Cell = str | int | float
 
 
@@ -171,8 +174,10 @@ class Result:
 def perform(experiment: "Experiment", *, quick: bool, seed: int, workers: int, progress: Progress) -> Result:
     """Run one experiment and note the circumstances."""
     start = time.perf_counter()
-    findings = experiment.run(quick=quick, seed=seed, workers=workers, progress=progress)
     elsewhere = _environment(experiment)
+    # A quick run is not worth it.
+    with nullcontext() if quick else parallel.resumable(work_folder() / "unfinished" / experiment.NAME):
+        findings = experiment.run(quick=quick, seed=seed, workers=workers, progress=progress)
     return Result(
         name=f"{experiment.NAME}-{elsewhere}" if elsewhere else experiment.NAME,
         title=f"{experiment.TITLE}: {elsewhere}" if elsewhere else experiment.TITLE,

@@ -1,31 +1,98 @@
 """Chunks of work over processes. A chunk brings its own seed, so the outcome does not depend on the workers."""
 
 import os
+import pickle
+import shutil
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from functools import partial
+from hashlib import sha256
 from multiprocessing import get_context
+from pathlib import Path
 from typing import TypeVar
 
-from agentmark.lab.experiment import Progress
+import agentmark
 
 PROGRESS_INTERVAL_S = 5.0
 
 Chunk = TypeVar("Chunk")
 Outcome = TypeVar("Outcome")
+Progress = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """Where outcomes are kept, and under which code they were found: with another they count for nothing."""
+
+    folder: Path
+    code: str
+
+    def place(self, label: str, chunk: object) -> Path:
+        return self.folder / f"{sha256(repr((self.code, label, chunk)).encode()).hexdigest()[:32]}.pickle"
+
+
+_kept: ContextVar[_Kept | None] = ContextVar("kept", default=None)
+
+
+@contextmanager
+def resumable(folder: Path) -> Iterator[None]:
+    """Within, chunks that are done are kept in this folder, so that the run can be interrupted and taken up again. Once
+    it has come to its end the folder is removed: whoever runs it again, runs it anew."""
+    token = _kept.set(_Kept(folder, _code_digest()))
+    try:
+        yield
+    finally:
+        _kept.reset(token)
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 def map_chunks(
-    function: Callable[[Chunk], Outcome], chunks: Sequence[Chunk], *, workers: int, progress: Progress, label: str
+    function: Callable[[Chunk], Outcome],
+    chunks: Sequence[Chunk],
+    *,
+    workers: int,
+    progress: Progress,
+    label: str,
+    keep: bool = True,
 ) -> list[Outcome]:
-    """The outcomes in the order of the chunks. One worker means this process."""
+    """The outcomes in the order of the chunks. One worker means this process. `keep`: see `resumable`."""
+    kept = _kept.get() if keep else None
+    if kept is not None:
+        done = sum([kept.place(label, chunk).exists() for chunk in chunks])
+        if done:
+            progress(f"{label}: {done} of {len(chunks)} chunks are done already")
+        kept.folder.mkdir(parents=True, exist_ok=True)
+        function = partial(_found_or_done, function, kept, label)
     if workers == 1:
         return list(_reported(map(function, chunks), len(chunks), progress, label))
     # A spawned process inherits nothing: no threads, no state, the same on every platform.
     context = get_context("spawn")
     with ProcessPoolExecutor(workers, context, initializer=_stop_without, initargs=(os.getpid(),)) as pool:
         return list(_reported(pool.map(function, chunks), len(chunks), progress, label))
+
+
+def _found_or_done(function: Callable[[Chunk], Outcome], kept: _Kept, label: str, chunk: Chunk) -> Outcome:
+    place = kept.place(label, chunk)
+    if place.exists():
+        found: Outcome = pickle.loads(place.read_bytes())
+        return found
+    outcome = function(chunk)
+    partial_file = place.with_suffix(f".partial-{os.getpid()}")
+    partial_file.write_bytes(pickle.dumps(outcome))
+    partial_file.replace(place)
+    return outcome
+
+
+def _code_digest() -> str:
+    digest = sha256()
+    for file in sorted(Path(agentmark.__file__).parent.rglob("*.py")):
+        digest.update(file.read_bytes())
+    return digest.hexdigest()
 
 
 def _stop_without(parent: int) -> None:
