@@ -4,6 +4,8 @@ import argparse
 import json
 import os
 import random
+import re
+import signal
 import subprocess
 import sys
 import time
@@ -18,14 +20,17 @@ import pytest
 from scipy import special
 from scipy import stats as scipy_stats
 
+import agentmark
 from agentmark import BehaviorDistribution
+from agentmark.cli.main import main
 from agentmark.core import theory
 from agentmark.lab import capacity, false_positives, marginals, parallel, roundtrip
+from agentmark.lab import cli as lab_cli
 from agentmark.lab.catalogue import EXPERIMENTS, load
 from agentmark.lab.cli import add_parser
 from agentmark.lab.cli import run as run_command
 from agentmark.lab.data import MissingError
-from agentmark.lab.experiment import Claim, Curve, Findings, Machine, Result, ResultError, Table, perform
+from agentmark.lab.experiment import Claim, Curve, Findings, Machine, Result, ResultError, Table, perform, version_here
 from agentmark.lab.figures import draw
 from agentmark.lab.parallel import map_chunks, resumable
 from agentmark.lab.pictures import PICTURES, figures_of, overviews
@@ -276,15 +281,18 @@ def test_race_capacity_two_ways(probability):
     assert theory.race_capacity(distribution) == pytest.approx(sum(moments), rel=1e-9, abs=1e-15)
 
 
-def test_workers_stop_when_their_parent_is_killed(tmp_path):
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
+def test_workers_stop_when_their_parent_is_killed_or_interrupted(how, tmp_path):
     """They would go on for minutes otherwise, and nobody would take what they bring."""
-    parent = subprocess.Popen([sys.executable, "-c", SLEEPY, str(tmp_path)], cwd=Path(__file__).parent)
+    parent = subprocess.Popen(
+        [sys.executable, "-c", SLEEPY, str(tmp_path)], cwd=Path(__file__).parent, stderr=subprocess.DEVNULL
+    )
     try:
         wait_until(lambda: len(list(tmp_path.glob("*"))) == 2)
         workers = [int(path.name) for path in tmp_path.glob("*")]
     finally:
-        parent.kill()
-        parent.wait()
+        parent.send_signal(how)
+        parent.wait(timeout=60)
     wait_until(lambda: not any(alive(pid) for pid in workers))
 
 
@@ -360,6 +368,44 @@ def test_what_other_code_has_done_is_done_again(tmp_path, monkeypatch):
         with pytest.raises(RuntimeError, match="interrupted"):
             run_counted(tmp_path, [])
     assert len((tmp_path / "log").read_text().split()) == 6
+
+
+def test_an_interrupt_is_no_fault_of_ours(monkeypatch, capsys):
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(lab_cli, "perform", interrupted)
+    assert main(["lab", "run", "marginals"]) == 130
+    said = capsys.readouterr().err
+    assert "marginals: the same command takes it up where it was" in said
+    assert said.endswith("agentmark: interrupted\n")
+    assert "Traceback" not in said
+
+
+def test_a_result_names_the_commit_of_its_own_code(tmp_path, monkeypatch):
+    def git(*arguments: str) -> None:
+        settings = ["-c", "user.name=a", "-c", "user.email=a@b", "-c", "init.defaultBranch=main"]
+        subprocess.run(["git", *settings, *arguments], cwd=tmp_path, check=True, capture_output=True)
+
+    package = tmp_path / "agentmark" / "__init__.py"
+    package.parent.mkdir()
+    package.write_text("")
+    (tmp_path / "other").write_text("")
+    monkeypatch.setattr(agentmark, "__file__", str(package))
+    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
+    assert version_here() == agentmark.__version__
+    # Somebody else's checkout, in which it is merely installed.
+    git("init")
+    git("add", "other")
+    git("commit", "-m", "theirs")
+    assert version_here() == agentmark.__version__
+    git("add", "agentmark")
+    git("commit", "-m", "ours")
+    assert re.fullmatch(rf"{agentmark.__version__} at [0-9a-f]{{10}}", version_here())
+    (tmp_path / "other").write_text("changed")
+    assert not version_here().endswith("with changes")
+    package.write_text("changed = True")
+    assert version_here().endswith("with changes")
 
 
 # Results and command line --------------------------------------------------------------------------------------------

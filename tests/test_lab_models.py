@@ -6,6 +6,7 @@ from pathlib import Path
 from random import Random
 
 import pytest
+from scipy import stats as scipy_stats
 
 from agentmark.core.errors import SettingError
 from agentmark.elicit.situation import Elicitation, Situation
@@ -15,9 +16,9 @@ from agentmark.lab.cli import run as run_command
 from agentmark.lab.envs import base
 from agentmark.lab.envs.base import Task
 from agentmark.lab.experiment import perform
-from agentmark.lab.models import ModelSpec, models_here
+from agentmark.lab.models import ModelSpec, models_here, tasks_a_group
 from agentmark.lab.presets import ENVIRONMENT_VARIABLE, MODEL_VARIABLE, TASKS_VARIABLE
-from agentmark.lab.sources import ElicitedLists, ModelAgent
+from agentmark.lab.sources import Effort, ElicitedLists, ModelAgent
 from agentmark.testing import FakeProvider, ScriptedElicitor
 from agentmark.testing.provider import chat_answer
 from tests.test_campaign import Corridors
@@ -113,10 +114,61 @@ def test_a_model_behind_a_url_plays_in_any_environment(monkeypatch: pytest.Monke
     assert (tmp_path / "language_model" / "corridors" / "some-model" / "AgentMark-R.jsonl").exists()
 
 
-def test_an_environment_that_nobody_plays_in_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    asked = argparse.Namespace(lab_command="run", name="alfworld", environment="bfcl", tasks=None, model=None)
+@pytest.mark.parametrize(
+    ("name", "environment", "tasks", "said"),
+    [("alfworld", "bfcl", None, "are for language_model"), ("language_model", None, 3, "does nothing with --quick")],
+)
+def test_options_that_would_do_nothing_are_refused(
+    name: str, environment: str | None, tasks: int | None, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = argparse.Namespace(
+        lab_command="run", name=name, environment=environment, tasks=tasks, model=None, quick=True
+    )
     assert run_command(asked) == 2
-    assert "are for language_model" in capsys.readouterr().err
+    assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("stated", ["none", "0", "-1"])
+def test_a_number_of_tasks_is_a_number(stated: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(TASKS_VARIABLE, stated)
+    with pytest.raises(SettingError, match="not a positive number"):
+        tasks_a_group(2)
+
+
+@pytest.mark.usefixtures("corridors")
+def test_without_induction_the_model_sees_what_the_agent_sees(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(ENVIRONMENT_VARIABLE, "corridors")
+    monkeypatch.setenv(TASKS_VARIABLE, "1")
+    with FakeProvider({"/v1/chat/completions": chat_answer("right")}) as provider:
+        chunk = language_model.Chunk(
+            ModelSpec("m", provider.base_url, "verbalised"), "corridors", Task("corridor-0", "C0"), seed=1, runs=1
+        )
+        outcome = language_model.run_chunk(chunk)
+    asked = ["\n".join([message["content"] for message in body["messages"]]) for _, body in provider.requests]
+    first = next(text for text in asked if text.startswith("You are an agent. Reply with the name"))
+    assert "a corridor" in first
+    # It does as it says; a list it never stated.
+    rows = {row.policy: row for row in outcome.rows}
+    assert (rows[language_model.NO_INDUCTION].success, rows[language_model.NO_INDUCTION].steps) == (True, 10)
+    assert rows[BASELINE].lost == Corridors.max_steps
+
+
+def test_a_task_that_changes_is_seen_though_the_mean_is_not() -> None:
+    def outcome(base: int, mine: int) -> model_utility.Outcome:
+        tallies = {
+            policy: model_utility.Tally([i < won for i in range(200)], 0, 0, 0.0, 0.0, [])
+            for policy, won in ((BASELINE, base), (F, mine))
+        }
+        return model_utility.Outcome(Task("t", "g"), tallies, Effort(), 0.0)
+
+    # Up in one, down in the other; and in a third nothing can be seen.
+    outcomes = [outcome(100, 140), outcome(100, 60), outcome(200, 200)]
+    assert model_utility.compare(outcomes, F).difference == pytest.approx(0)
+    statistic, degrees, p_value = model_utility.differs_by_task(outcomes, F)
+    reference = scipy_stats.chi2_contingency([[100, 100], [140, 60]], correction=False)
+    assert (statistic, degrees) == (pytest.approx(2 * reference.statistic), 2)
+    assert p_value == pytest.approx(scipy_stats.chi2.sf(statistic, 2))
+    assert model_utility.differs_by_task([outcome(100, 100)], F)[2] == 1
 
 
 class _Stated:
@@ -141,9 +193,9 @@ def test_many_episodes_ask_once_in_a_situation(monkeypatch: pytest.MonkeyPatch) 
     outcome = model_utility.run_chunk(chunk)
     asked = [repr(situation) for situation in stated.situations]
     assert len(asked) == len(set(asked)) == outcome.asking.calls
-    # The goal alone, and the latest one, two or three of the steps that do not end it.
-    assert len(asked) == 1 + 2 + 4 + 8
-    assert {len(outcome.by_policy[policy].won) for policy in POLICIES} == {50}
+    # The goal alone, and the latest one or two of the steps that do not end it.
+    assert len(asked) == 1 + 2 + 4
+    assert {len(outcome.by_policy[policy].won) for policy in model_utility.ROWS} == {50}
     # Once more from what was kept: the same episodes, and nobody is asked.
     again = model_utility.run_chunk(chunk)
     assert len(stated.situations) == len(asked)

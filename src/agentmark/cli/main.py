@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from agentmark import __version__
 from agentmark.cli import calibrate, chain, demo, embed, identity, inspect, keygen, power, signing, verify
-from agentmark.cli.common import EXIT_BAD_INPUT, EXIT_BROKEN_PIPE, EXIT_FAULT, printable
+from agentmark.cli.common import EXIT_BAD_INPUT, EXIT_BROKEN_PIPE, EXIT_FAULT, EXIT_INTERRUPTED, printable
 from agentmark.core.errors import AgentMarkError
 from agentmark.lab import cli as lab
 
@@ -26,6 +26,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         # The reader of our output has gone, as in `agentmark inspect LOG | head`. That is its right.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return EXIT_BROKEN_PIPE
+    except KeyboardInterrupt:
+        print("agentmark: interrupted", file=sys.stderr)
+        return EXIT_INTERRUPTED
     except OSError as error:
         print(f"agentmark: {printable(error.filename or '')}: {error.strerror}", file=sys.stderr)
     except Exception:

@@ -1,5 +1,7 @@
 """An elicitor by name, or the best that a provider has."""
 
+from random import Random, SystemRandom
+
 from agentmark.core.errors import SettingError, UnsupportedError
 from agentmark.elicit.decisions import Decisions
 from agentmark.elicit.endpoint import Endpoint, HttpChat
@@ -10,16 +12,17 @@ from agentmark.elicit.verbalised import Verbalised
 NAMES = ("decisions", "systemone", "labels", "verbalised")
 
 
-def elicitor_for(endpoint: Endpoint, name: str = "auto") -> Elicitor:
-    """`auto` takes the first of decisions, systemone, labels and verbalised that the provider has."""
+def elicitor_for(endpoint: Endpoint, name: str = "auto", *, rng: Random | None = None) -> Elicitor:
+    """`auto` takes the first of decisions, systemone, labels and verbalised that the provider has. `rng` shuffles the
+    options."""
     if name == "auto":
-        return Auto([elicitor_for(endpoint, one) for one in NAMES])
+        return Auto([elicitor_for(endpoint, one, rng=rng) for one in NAMES])
     if name in ("decisions", "systemone"):
-        return Decisions(endpoint, name)
+        return Decisions(endpoint, name, rng=rng or SystemRandom())
     if name == "labels":
-        return Labels(HttpChat(endpoint))
+        return Labels(HttpChat(endpoint), rng=rng)
     if name == "verbalised":
-        return Verbalised(HttpChat(endpoint))
+        return Verbalised(HttpChat(endpoint), rng=rng)
     raise SettingError("elicitor", f"{name!r} is none of auto, {', '.join(NAMES)}")
 
 

@@ -6,7 +6,7 @@ from math import log2
 from random import Random
 from time import perf_counter
 
-from agentmark.core.distribution import TOTAL_WEIGHT, Probabilities
+from agentmark.core.distribution import TOTAL_WEIGHT, BehaviorDistribution, Probabilities
 from agentmark.embed import Choice, Embedder
 from agentmark.keys import SharedKey
 from agentmark.lab.envs.base import Episode
@@ -65,9 +65,9 @@ def _marked(scheme: str, key: SharedKey, payload: int, payload_len: int, rng: Ra
     return Embedder(key, payload, payload_len=payload_len, scheme=scheme).session(rng.randbytes(16).hex())
 
 
-def entropy(record: StepRecord) -> float:
-    """Of the step's list, in bits; none where there was no list."""
-    weights = record.distribution.weights if record.distribution else ()
+def entropy(distribution: BehaviorDistribution | None) -> float:
+    """Of a step's list, in bits; none where there was no list."""
+    weights = distribution.weights if distribution else ()
     return -sum([weight / TOTAL_WEIGHT * log2(weight / TOTAL_WEIGHT) for weight in weights if weight])
 
 

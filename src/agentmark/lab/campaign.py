@@ -206,7 +206,7 @@ def _episode(chunk: _Chunk, task: Task, policy: str) -> tuple[Outcome, tuple[Ste
         success=played.success,
         steps=played.steps,
         lost=played.lost,
-        entropy=sum([entropy(record) for record in played.records]),
+        entropy=sum([entropy(record.distribution) for record in played.records]),
         candidates=sum([len(record.distribution or ()) for record in played.records]),
         bits=bits,
         active_steps=active,

@@ -23,7 +23,6 @@ from agentmark.lab.presets import (
 from agentmark.lab.report import load_results, render
 
 ALL = "all"
-_PLAYED_ANYWHERE = ("language_model",)
 RESULTS, QUICK_RESULTS = Path("results"), Path("results-quick")
 
 
@@ -51,8 +50,7 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
         "--environment",
         metavar="NAME",
         choices=list(ENVIRONMENTS),
-        help=f"where the model of {' and '.join(_PLAYED_ANYWHERE)} plays: {', '.join(ENVIRONMENTS)} "
-        f"(default: {DEFAULT_ENVIRONMENT})",
+        help=f"where the model of language_model plays: {', '.join(ENVIRONMENTS)} (default: {DEFAULT_ENVIRONMENT})",
     )
     runner.add_argument(
         "--tasks", type=_positive, metavar="N", help="how many tasks of each kind it is given there (default: 2)"
@@ -84,8 +82,9 @@ def run(args: argparse.Namespace) -> int:
     if args.name != ALL and args.name not in EXPERIMENTS:
         print(f"no experiment {args.name!r}; there are {', '.join(EXPERIMENTS)}, or {ALL}", file=sys.stderr)
         return 2
-    if (args.environment or args.tasks) and args.name not in _PLAYED_ANYWHERE:
-        print(f"--environment and --tasks are for {' and '.join(_PLAYED_ANYWHERE)}", file=sys.stderr)
+    fault = _misplaced(args)
+    if fault:
+        print(fault, file=sys.stderr)
         return 2
     # Worker processes are told through the environment.
     stated = {
@@ -98,6 +97,15 @@ def run(args: argparse.Namespace) -> int:
     # A quick run does not take the place of a full one.
     out = args.out or (QUICK_RESULTS if args.quick else RESULTS)
     return _run(names, quick=args.quick, seed=args.seed, workers=args.workers, out=out)
+
+
+def _misplaced(args: argparse.Namespace) -> str:
+    """What is wrong with the options, if anything."""
+    if (args.environment or args.tasks) and (
+        args.name == ALL or not getattr(load(args.name), "ASKS_ENVIRONMENT", False)
+    ):
+        return f"--environment and --tasks are for language_model, not for {args.name}"
+    return "--tasks does nothing with --quick" if args.tasks and args.quick else ""
 
 
 def _list() -> int:
@@ -118,6 +126,9 @@ def _run(names: Sequence[str], *, quick: bool, seed: int, workers: int, out: Pat
                 raise
             print(f"{name}: skipped: {error}")
             continue
+        except KeyboardInterrupt:
+            print(f"{name}: the same command takes it up where it was", file=sys.stderr)
+            raise
         path = result.save(out)
         print(f"{name}: {'passed' if result.passed else 'FAILED'} in {result.seconds:.0f} s, saved to {path}")
         for claim in result.claims:

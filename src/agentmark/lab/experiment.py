@@ -174,6 +174,8 @@ class Result:
 def perform(experiment: "Experiment", *, quick: bool, seed: int, workers: int, progress: Progress) -> Result:
     """Run one experiment and note the circumstances."""
     start = time.perf_counter()
+    # As it is now: a run takes hours, and the code may be changed meanwhile.
+    version = version_here()
     elsewhere = _environment(experiment)
     # A quick run is not worth it.
     with nullcontext() if quick else parallel.resumable(work_folder() / "unfinished" / experiment.NAME):
@@ -185,7 +187,7 @@ def perform(experiment: "Experiment", *, quick: bool, seed: int, workers: int, p
         seed=seed,
         quick=quick,
         machine=Machine.here(),
-        version=_version(),
+        version=version,
         seconds=round(time.perf_counter() - start, 1),
         passed=findings.passed,
         claims=[claim.sentence for claim in findings.claims],
@@ -219,12 +221,13 @@ def _environment(experiment: "Experiment") -> str:
     return "" if stated == DEFAULT_ENVIRONMENT else stated
 
 
-def _version() -> str:
-    """With the commit, in a checkout, and whether the code had been changed since."""
+def version_here() -> str:
+    """With the commit, in a checkout, and whether the code had been changed since. A package that is installed inside
+    somebody else's checkout is not part of it."""
     package = Path(agentmark.__file__).parent
-    commit, changes = _git(package, "rev-parse", "--short=10", "HEAD"), _git(package, "status", "--porcelain", ".")
-    if not commit:
+    if not _git(package, "ls-files", "__init__.py"):
         return agentmark.__version__
+    commit, changes = _git(package, "rev-parse", "--short=10", "HEAD"), _git(package, "status", "--porcelain", ".")
     return f"{agentmark.__version__} at {commit}" + (" with changes" if changes else "")
 
 

@@ -29,7 +29,6 @@ TITLE = "Every environment: how soon an identity is named, and what its log with
 
 EPSILON = 0.15
 PAYLOAD_LEN = 8
-NEEDED_BITS = PAYLOAD_LEN - log2(DEFAULT_THRESHOLD)
 TRIALS, QUICK_TRIALS = 12, 1
 # A log is that of one identity over many tasks, until it is this long. One episode is often too short to name anyone.
 STEPS, QUICK_STEPS = 240, 40
@@ -135,14 +134,16 @@ def _log(chunk: Chunk, key: SharedKey, payload: int, rng: Random, steps: int) ->
     return records[:steps], episodes
 
 
-def named_after(records: Sequence[StepRecord], key: SharedKey, payload: int) -> float:
+def named_after(
+    records: Sequence[StepRecord], key: SharedKey, payload: int, *, payload_len: int = PAYLOAD_LEN
+) -> float:
     """After how many steps the identity is accepted, with all payloads of its length paid for."""
     evidence = Evidence()
     for number, record in enumerate(records, start=1):
-        reading = read_step(record, key, PAYLOAD_LEN).reading
+        reading = read_step(record, key, payload_len).reading
         if reading is not None:
             evidence.update(reading.e_value(payload))
-        if evidence.bits >= NEEDED_BITS:
+        if evidence.bits >= payload_len - log2(DEFAULT_THRESHOLD):
             return number
     return inf
 

@@ -14,10 +14,8 @@ from itertools import combinations
 from math import log2
 from pathlib import Path
 from statistics import fmean
-from time import perf_counter
 
 from agentmark.core.distribution import TOTAL_WEIGHT, BehaviorDistribution
-from agentmark.core.errors import ElicitationError
 from agentmark.elicit.chat import ChatRequest
 from agentmark.elicit.prompts import transcript
 from agentmark.elicit.situation import Message, Situation
@@ -30,7 +28,7 @@ from agentmark.lab.models import ModelSpec, chosen_environment, models_here, tas
 from agentmark.lab.parallel import map_chunks
 from agentmark.lab.presets import DEFAULT_ENVIRONMENT
 from agentmark.lab.samples import generator, random_key
-from agentmark.lab.sources import Effort, ElicitedLists, ModelAgent, candidates_of
+from agentmark.lab.sources import Effort, ElicitedLists, ModelAgent, candidates_of, kept_reply, told
 from agentmark.lab.stats import wilson_interval
 from agentmark.lab.utility import task_interval
 from agentmark.log import LogWriter
@@ -126,7 +124,7 @@ def run(*, quick: bool, seed: int, workers: int, progress: Progress) -> Findings
         data[name] = [[asdict(row) for row in outcome.rows] for outcome in outcomes]
     tables.append(_utility_table(utility, environment, len(tasks)))
     if stability:
-        tables.append(_stability_table(stability))
+        tables.append(_stability_table(stability, environment))
     return Findings(claims, tables, data)
 
 
@@ -178,7 +176,7 @@ def run_chunk(chunk: Chunk) -> Outcome:
             bits = sum([reading.evidence_bits for reading in clean.take_in(played.records).readings])
             unique = clean.verify(played.records).candidate == payload
         records[policy] = list(played.records)
-        bits_of_lists = sum([entropy(record) for record in played.records])
+        bits_of_lists = sum([entropy(record.distribution) for record in played.records])
         solved = _judged(episode.goal, agent.steps)
         rows.append(Row(policy, played.success, played.steps, played.lost, bits, bits_of_lists, unique, solved))
         efforts[policy] = lists.effort
@@ -236,11 +234,8 @@ def _judged(goal: str, steps: Sequence[tuple[str, str]]) -> bool | None:
 
 def _named(chunk: Chunk, episode: Episode, steps: Sequence[tuple[str, str]], effort: Effort) -> str | None:
     """The one behavior that the reply names."""
-    agent_sees: list[Message] = [{"role": "user", "content": episode.goal}]
-    for behavior, seen in steps:
-        agent_sees.append({"role": "assistant", "content": f"I do: {behavior}"})
-        agent_sees.append({"role": "tool", "content": seen[: chunk.reply_len]})
-    situation = Situation.of(candidates_of(episode), agent_sees)
+    messages = told(episode.goal, episode.observation, steps, reply_len=chunk.reply_len)
+    situation = Situation.of(candidates_of(episode), messages)
     options = "\n".join([f"{one.name}: {one.description}" for one in situation.candidates])
     question = f"Conversation:\n{transcript(situation.messages)}\n\nOptions:\n{options}"
     system = "You are an agent. Reply with the name of the one option that you take next, and nothing else."
@@ -256,24 +251,7 @@ def _named(chunk: Chunk, episode: Episode, steps: Sequence[tuple[str, str]], eff
 def _reply(chunk: Chunk, request: ChatRequest, effort: Effort) -> str | None:
     """What the model writes, kept by what was asked, like the lists."""
     digest = sha256(json.dumps(list(request.messages), sort_keys=True).encode()).hexdigest()[:32]
-    place = chunk.folder / "replies" / f"{digest}.json"
-    if place.exists():
-        kept = json.loads(place.read_text(encoding="utf-8"))
-    else:
-        start = perf_counter()
-        try:
-            reply = chunk.model.chat().complete(request)
-        except ElicitationError:
-            return None
-        kept = [reply.text, reply.input_tokens or 0, reply.output_tokens or 0, perf_counter() - start]
-        place.parent.mkdir(parents=True, exist_ok=True)
-        place.write_text(json.dumps(kept), encoding="utf-8")
-    text, read, written, seconds = kept
-    effort.calls += 1
-    effort.input_tokens += read
-    effort.output_tokens += written
-    effort.seconds += seconds
-    return str(text)
+    return kept_reply(chunk.model.chat(), request, chunk.folder / "replies" / f"{digest}.json", effort)
 
 
 # The report ----------------------------------------------------------------------------------------------------------
@@ -358,14 +336,14 @@ def _utility_table(rows: list[list[Cell]], environment: str, tasks: int) -> Tabl
     if environment == DEFAULT_ENVIRONMENT:
         played = (
             f"ToolBench, {tasks} real queries with their real candidate tools, recorded or simulated replies; success "
-            "is the offline proxy (every gold API called, then Finish, within ten decisions), not a pass rate."
+            "is the offline proxy (every gold API called, then Finish, within ten decisions), not a pass rate. "
+            f"{PAPER} (baseline / AgentMark-F / no induction)."
         )
     note = (
         f"{played} Lists of local models are read off their logits for option labels in shuffled order. Lost steps: "
         "the model said nothing that could be used; never replaced. Lists and replies are kept, and count with the "
         "time of their first asking. No induction: the model writes the name itself, greedily (Table 4). Wilson and "
-        f"paired 95 % intervals. The judge is a model at {URL_VARIABLE}, asked where one is given. {PAPER} (baseline / "
-        "AgentMark-F / no induction)."
+        f"paired 95 % intervals. The judge is a model at {URL_VARIABLE}, asked where one is given."
     )
     return Table("With the mark and without it", columns, rows, note)
 
@@ -391,13 +369,13 @@ def _jsd(one: dict[str, float], two: dict[str, float]) -> float:
     return (to_middle(one) + to_middle(two)) / 2
 
 
-def _stability_table(rows: list[list[Cell]]) -> Table:
+def _stability_table(rows: list[list[Cell]], environment: str) -> Table:
     paper: list[Cell] = ["DeepSeek-Chat (the paper)", *[f"{value}" for value in PAPER_JSD.values()]]
+    if environment == DEFAULT_ENVIRONMENT:
+        rows = [*rows, paper]
     note = (
         f"Jensen-Shannon divergence in bits between the lists of {STABILITY_RUNS} runs of the same tasks, step by "
         "step. At the first step the situation is the same and only the order of the options differs; later the runs "
         "have branched apart."
     )
-    return Table(
-        "Stability of the lists across runs (Table 5)", ["model", "first step", "all steps"], [*rows, paper], note
-    )
+    return Table("Stability of the lists across runs (Table 5)", ["model", "first step", "all steps"], rows, note)

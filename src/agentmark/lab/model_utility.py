@@ -1,44 +1,56 @@
-"""The same success with the mark and without it, for a real language model (Table 1): thousands of episodes.
+"""Success with the mark and without it, for a real language model (Table 1): thousands of episodes.
 
-A small model reads a hundred tokens a second, so it is asked once in each situation and its list is kept. Queries with
-few tools, of which an agent sees the latest steps, have few situations, and any number of episodes can be played.
+A model on two cores reads some tens of tokens a second, so it is asked once in each situation and its list is kept.
+Queries with few tools, of whose steps an agent sees the latest, have few situations, and any number of episodes can be
+played on their lists. Whether a bias would show is seen on red-green, and in the rate of an agent that asks nobody.
 """
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from math import inf
+from random import Random
 from statistics import fmean
 
-from agentmark.elicit.situation import Elicitation, Elicitor, Situation
+from agentmark.core.distribution import BehaviorDistribution, Probabilities
+from agentmark.elicit.situation import Elicitation, Situation
+from agentmark.embed import Choice
 from agentmark.keys import SharedKey
-from agentmark.lab.agent_loop import BASELINE, POLICIES, F, R, Timed, chooser_for, entropy, play
+from agentmark.lab.agent_loop import BASELINE, POLICIES, RED_GREEN, F, R, Timed, chooser_for, entropy, play
 from agentmark.lab.data import work_folder
 from agentmark.lab.envs.base import Task, open_environment
+from agentmark.lab.envs.toolbench import FINISH, ToolBench
 from agentmark.lab.experiment import Cell, Claim, Findings, Progress, Table
 from agentmark.lab.identification import named_after
 from agentmark.lab.models import ModelSpec, models_here
 from agentmark.lab.parallel import map_chunks
 from agentmark.lab.samples import generator, random_key
-from agentmark.lab.sources import Effort, ElicitedLists, ModelAgent
-from agentmark.lab.stats import quantile, quantile_interval
+from agentmark.lab.sources import Effort, ElicitedLists, InFixedOrder, ModelAgent
+from agentmark.lab.stats import chi_square_sf, quantile, quantile_interval
 from agentmark.lab.utility import AGAINST, MARGIN, Comparison, comparison_claims, points, span, task_interval
+from agentmark.policies import BaselineSession
+from agentmark.policies.chooser import Chooser
 from agentmark.record import StepRecord
 from agentmark.verdict import DEFAULT_THRESHOLD
 from agentmark.verify import Verifier
 
 NAME = "model_utility"
-TITLE = "A real language model, thousands of episodes: the same success with the mark (Table 1)"
+TITLE = "A small language model, thousands of episodes: success with the mark and without it (Table 1)"
 ASKS_MODELS = True
 
 ENVIRONMENT = "toolbench"
 PAYLOAD_LEN = 8
-# Of each subset: the first queries with the fewest tools, but at least two, and Finish.
-TASKS_A_GROUP, FEWEST = 4, 3
+# Of each subset: the first queries with the fewest tools among those that offer a tool which is not needed.
+TASKS_A_GROUP = 4
 # Planned for a standard error of half a point: the TOST then has a power above nine tenths.
 TRIALS, QUICK_TRIALS, QUICK_TASKS = 600, 2, 2
 # A trial is one identity that works on every task. So many of their logs are read back.
 READ_TRIALS = 40
-HISTORY, REPLY_LEN = 3, 80
+HISTORY, REPLY_LEN = 2, 80
+# Takes what is offered, each as likely: what the proxy gives to whoever knows nothing.
+UNIFORM = "uniform choice"
+ROWS = (*POLICIES, UNIFORM)
+# A difference is claimed, or denied, at this level.
+LEVEL = 0.001
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +81,7 @@ class Outcome:
     by_policy: dict[str, Tally]
     # Once for each situation.
     asking: Effort
+    missing_mass: float
 
 
 def run(*, quick: bool, seed: int, workers: int, progress: Progress) -> Findings:
@@ -84,7 +97,7 @@ def run(*, quick: bool, seed: int, workers: int, progress: Progress) -> Findings
         chunks = [Chunk(model, task, seed, trials) for task in tasks]
         outcomes = map_chunks(run_chunk, chunks, workers=workers, progress=progress, label=model.label)
         logs = {policy: read_back(model, outcomes, policy, seed) for policy in (F, R)}
-        success += [_success_row(model.label, outcomes, policy, logs.get(policy)) for policy in POLICIES]
+        success += [_success_row(model.label, outcomes, policy, logs.get(policy)) for policy in ROWS]
         by_group += _group_rows(model.label, outcomes)
         cost.append(_cost_row(model.label, outcomes))
         claims += _claims(model.label, outcomes, logs)
@@ -94,13 +107,13 @@ def run(*, quick: bool, seed: int, workers: int, progress: Progress) -> Findings
 
 
 def few_tools(a_group: int) -> list[Task]:
-    """The first queries of each subset with the fewest tools."""
-    environment = open_environment(ENVIRONMENT)
+    """The first queries of each subset with the fewest tools, one of them not needed."""
+    environment = ToolBench()
     groups: dict[str, list[tuple[int, Task]]] = {}
     for task in environment.tasks():
-        behaviors = len(environment.start(task, seed=0).behaviors)
-        if behaviors >= FEWEST:
-            groups.setdefault(task.group, []).append((behaviors, task))
+        query = environment.start(task, seed=0)
+        if len(query.behaviors) > len(query.gold | {FINISH}):
+            groups.setdefault(task.group, []).append((len(query.behaviors), task))
     return [
         task
         for members in groups.values()
@@ -111,30 +124,17 @@ def few_tools(a_group: int) -> list[Task]:
 # The episodes of a task ----------------------------------------------------------------------------------------------
 
 
-class _ShuffledBySituation:
-    """Shows the options in an order that the situation alone decides, so that a run repeats, whatever came before."""
-
-    def __init__(self, model: ModelSpec, seed: int) -> None:
-        self._model = model
-        self._seed = seed
-        self.name = self._elicitor(None).name
-
-    def elicit(self, situation: Situation) -> Elicitation:
-        return self._elicitor(situation).elicit(situation)
-
-    async def aelicit(self, situation: Situation) -> Elicitation:
-        return await self._elicitor(situation).aelicit(situation)
-
-    def _elicitor(self, situation: Situation | None) -> Elicitor:
-        return self._model.open_elicitor(generator(self._seed, NAME, "order", situation))
-
-
 class _AskedOnce:
     """Asks in each situation once."""
 
     def __init__(self, lists: ElicitedLists) -> None:
         self._lists = lists
         self._said: dict[str, Elicitation] = {}
+
+    @property
+    def missing_mass(self) -> float:
+        """What a model gave to other words than the options, on average."""
+        return fmean([said.missing_mass or 0.0 for said in self._said.values()])
 
     def elicit(self, situation: Situation) -> Elicitation:
         asked = repr(situation)
@@ -145,10 +145,10 @@ class _AskedOnce:
 
 def run_chunk(chunk: Chunk) -> Outcome:
     folder = work_folder() / NAME / f"{chunk.model.label.replace('/', '-')}-seed{chunk.seed}"
-    lists = ElicitedLists(_ShuffledBySituation(chunk.model, chunk.seed), folder)
+    lists = ElicitedLists(InFixedOrder(chunk.model.open_elicitor, f"{chunk.seed} {NAME}"), folder)
     asked_once = _AskedOnce(lists)
-    by_policy = {policy: _episodes(chunk, policy, asked_once) for policy in POLICIES}
-    return Outcome(chunk.task, by_policy, lists.effort)
+    by_policy = {policy: _episodes(chunk, policy, asked_once) for policy in ROWS}
+    return Outcome(chunk.task, by_policy, lists.effort, asked_once.missing_mass)
 
 
 def _episodes(chunk: Chunk, policy: str, lists: _AskedOnce) -> Tally:
@@ -158,17 +158,31 @@ def _episodes(chunk: Chunk, policy: str, lists: _AskedOnce) -> Tally:
     for trial in range(chunk.trials):
         key, payload = identity(chunk.model, chunk.seed, trial)
         rng = generator(chunk.seed, NAME, chunk.model.label, chunk.task.id, policy, trial)
-        chooser = Timed(chooser_for(policy, key=key, payload=payload, payload_len=PAYLOAD_LEN, rng=rng))
+        chooser = Timed(_chooser(policy, key, payload, rng))
         agent = ModelAgent(lists, label=chunk.model.label, history=HISTORY, reply_len=REPLY_LEN)
         played = play(environment.start(chunk.task, seed=trial), agent, chooser, max_steps=environment.max_steps)
         won.append(played.success)
         steps += played.steps
         lost += played.lost
-        entropies += sum([entropy(record) for record in played.records])
+        entropies += sum([entropy(record.distribution) for record in played.records])
         microseconds += chooser.microseconds
         if policy in (F, R) and trial < READ_TRIALS:
             logs.append(list(played.records))
     return Tally(won, steps, lost, entropies, microseconds, logs)
+
+
+class _UniformChoice:
+    def __init__(self, rng: Random) -> None:
+        self._session = BaselineSession(rng)
+
+    def choose(self, weights: Probabilities) -> Choice:
+        return self._session.choose(dict.fromkeys(BehaviorDistribution.quantise(weights).as_weights(), 1))
+
+
+def _chooser(policy: str, key: SharedKey, payload: int, rng: Random) -> Chooser:
+    if policy == UNIFORM:
+        return _UniformChoice(rng)
+    return chooser_for(policy, key=key, payload=payload, payload_len=PAYLOAD_LEN, rng=rng)
 
 
 def identity(model: ModelSpec, seed: int, trial: int) -> tuple[SharedKey, int]:
@@ -196,7 +210,9 @@ def read_back(model: ModelSpec, outcomes: Sequence[Outcome], policy: str, seed: 
     tasks = [outcome.by_policy[policy].logs for outcome in outcomes]
     found = []
     for trial, episodes in enumerate(zip(*tasks, strict=True)):
-        records = [record for episode in episodes for record in episode]
+        # The tasks come in another order to each.
+        order = generator(seed, NAME, "tasks", trial).sample(range(len(episodes)), len(episodes))
+        records = [record for place in order for record in episodes[place]]
         key, payload = identity(model, seed, trial)
         verifier = Verifier(key, payload_len=PAYLOAD_LEN)
         verdict = verifier.verify(records)
@@ -207,7 +223,7 @@ def read_back(model: ModelSpec, outcomes: Sequence[Outcome], policy: str, seed: 
             Log(
                 len(records),
                 sum([reading.evidence_bits for reading in verifier.take_in(records).readings]),
-                named_after(records, key, payload),
+                named_after(records, key, payload, payload_len=PAYLOAD_LEN),
                 verdict.accepted and verdict.payload == payload,
                 misled.accepted or (verdict.accepted and verdict.payload != payload),
             )
@@ -219,20 +235,34 @@ def read_back(model: ModelSpec, outcomes: Sequence[Outcome], policy: str, seed: 
 
 
 def compare(outcomes: Sequence[Outcome], policy: str) -> Comparison:
-    """Paired by task and trial; a task is one cluster."""
-    means = []
-    for outcome in outcomes:
-        paired = zip(outcome.by_policy[policy].won, outcome.by_policy[BASELINE].won, strict=True)
-        means.append(fmean([float(mine) - float(base) for mine, base in paired]))
+    """The mean difference over tasks; a task is one cluster."""
+    means = [_rate(outcome, policy) - _rate(outcome, BASELINE) for outcome in outcomes]
     pairs = sum([len(outcome.by_policy[policy].won) for outcome in outcomes])
     return Comparison(policy, len(means), pairs, tuple(means))
+
+
+def _rate(outcome: Outcome, policy: str) -> float:
+    return fmean(outcome.by_policy[policy].won)
+
+
+def differs_by_task(outcomes: Sequence[Outcome], policy: str) -> tuple[float, int, float]:
+    """H0: in every task the policy succeeds as often as the baseline. Finds what a mean over tasks may hide. The
+    statistic of a chi-square test, its degrees of freedom and the p-value."""
+    statistic, degrees = 0.0, 0
+    for outcome in outcomes:
+        mine, base = _rate(outcome, policy), _rate(outcome, BASELINE)
+        both = (mine + base) / 2
+        if 0 < both < 1:
+            statistic += (mine - base) ** 2 * len(outcome.by_policy[policy].won) / (2 * both * (1 - both))
+            degrees += 1
+    return statistic, degrees, chi_square_sf(statistic, degrees) if degrees else 1.0
 
 
 def _success_row(model: str, outcomes: Sequence[Outcome], policy: str, logs: Sequence[Log] | None) -> list[Cell]:
     mine = [outcome.by_policy[policy] for outcome in outcomes]
     steps = sum([tally.steps for tally in mine])
     episodes = sum([len(tally.won) for tally in mine])
-    against: list[Cell] = ["", "", "", ""]
+    against: list[Cell] = [""] * 5
     if policy != BASELINE:
         found = compare(outcomes, policy)
         against = [
@@ -240,6 +270,7 @@ def _success_row(model: str, outcomes: Sequence[Outcome], policy: str, logs: Seq
             span(found.tost_interval),
             f"{100 * found.standard_error:.2f}" if found.is_normal else "",
             "yes" if found.equivalent() else "not shown",
+            f"{differs_by_task(outcomes, policy)[2]:.2g}",
         ]
     read: list[Cell] = ["", "", ""]
     if logs:
@@ -256,7 +287,7 @@ def _success_row(model: str, outcomes: Sequence[Outcome], policy: str, logs: Seq
         *against,
         f"{steps / episodes:.1f}",
         sum([tally.lost for tally in mine]),
-        f"{sum([tally.entropy for tally in mine]) / steps:.2f}",
+        f"{sum([tally.entropy for tally in mine]) / steps:.2f}" if policy != UNIFORM else "",
         *read,
         f"{sum([tally.choose_us for tally in mine]) / steps:.0f}",
     ]
@@ -277,6 +308,14 @@ def _decisions(values: Sequence[float]) -> str:
 
 def _claims(model: str, outcomes: Sequence[Outcome], logs: dict[str, list[Log]]) -> list[Claim]:
     claims = comparison_claims([compare(outcomes, policy) for policy in (F, R)], model)
+    for policy in (F, R, RED_GREEN):
+        statistic, degrees, p_value = differs_by_task(outcomes, policy)
+        test = f"chi-square {statistic:.1f}, {degrees} degrees of freedom, p = {p_value:.2g}"
+        if policy == RED_GREEN:
+            text = f"{model}: a mark that bends the lists shows: red-green changes single tasks ({test})."
+            claims.append(Claim(text, p_value < LEVEL, aim=True))
+        else:
+            claims.append(Claim(f"{model}, {policy}: no task changes beyond chance ({test}).", p_value >= LEVEL))
     for policy, read in logs.items():
         named = sum([log.named for log in read])
         claims.append(
@@ -295,19 +334,21 @@ def _claims(model: str, outcomes: Sequence[Outcome], logs: dict[str, list[Log]])
 def _success_table(rows: list[list[Cell]], tasks: Sequence[Task], trials: int) -> Table:
     columns = [
         "model", "policy", "episodes", "success of the proxy, %", AGAINST, "TOST interval", "standard error",
-        "equivalent within 2", "steps", "lost steps", "entropy/step", "bits/step", "identities named",
-        "decisions until named", "choose, us/step",
+        "equivalent within 2", "p, task by task", "steps", "lost steps", "entropy/step", "bits/step",
+        "identities named", "decisions until named", "choose, us/step",
     ]  # fmt: skip
     note = (
-        f"{len(tasks)} real ToolBench queries: of each subset the first with the fewest tools, at least two, and "
-        f"Finish. {trials} trials of each, planned for a standard error of half a point. Success is the offline proxy "
-        "(every gold API called, then Finish, within ten decisions), not a pass rate. The list is the model's own at "
-        f"the first asking; in a situation met before (the same query and latest {HISTORY} steps) it is that list "
-        "again, for every policy. Lost steps: the model said nothing that could be used; never replaced. Differences "
-        "are paired by task and trial; in brackets 95 % intervals, each task one cluster (Student's t); TOST: 90 %, "
-        f"margin {100 * MARGIN:.0f} points. A trial is one {PAYLOAD_LEN}-bit identity that works on all tasks; the "
-        f"logs of the first {READ_TRIALS} are read back, named at {DEFAULT_THRESHOLD:g} with every payload paid for, "
-        "and shown to a key that marked nothing."
+        f"{len(tasks)} real ToolBench queries: of each subset the first with the fewest tools among those that offer "
+        f"one which is not needed. {trials} trials of each, planned for a standard error of half a point. Success is "
+        "the offline proxy (every gold API called, then Finish, within ten decisions), not a pass rate: it is lost by "
+        f"finishing too early, hardly by a wrong call, and {UNIFORM} says what it gives to whoever knows nothing. The "
+        f"model was asked once in each situation (the query and the latest {HISTORY} steps): all of this is given "
+        "these lists, the same for every policy. Lost steps: the model said nothing that could be used; never "
+        "replaced. In brackets 95 % intervals, each task one cluster (Student's t); TOST: 90 %, margin "
+        f"{100 * MARGIN:.0f} points, of the mean over tasks; task by task: a chi-square test that no task changes, "
+        f"which also sees what cancels in the mean. A trial is one {PAYLOAD_LEN}-bit identity that works on all tasks, "
+        f"in an order of its own; the logs of the first {READ_TRIALS} are read back, named at {DEFAULT_THRESHOLD:g} "
+        "with every payload paid for, and shown to a key that marked nothing."
     )
     return Table("A language model with the mark and without it", columns, rows, note)
 
@@ -317,17 +358,17 @@ def _group_rows(model: str, outcomes: Sequence[Outcome]) -> list[list[Cell]]:
     for outcome in outcomes:
         groups.setdefault(outcome.task.group, []).append(outcome)
     return [
-        [model, group, len(members), *[f"{_mean_success(members, policy):.1f}" for policy in POLICIES]]
+        [model, group, len(members), *[f"{_mean_success(members, policy):.1f}" for policy in ROWS]]
         for group, members in groups.items()
     ]
 
 
 def _mean_success(outcomes: Sequence[Outcome], policy: str) -> float:
-    return 100 * fmean([fmean(outcome.by_policy[policy].won) for outcome in outcomes])
+    return 100 * fmean([_rate(outcome, policy) for outcome in outcomes])
 
 
 def _group_table(rows: list[list[Cell]]) -> Table:
-    columns = ["model", "subset", "queries", *[f"{policy} %" for policy in POLICIES]]
+    columns = ["model", "subset", "queries", *[f"{policy} %" for policy in ROWS]]
     return Table("By subset", columns, rows, "Success of the proxy. Few queries in each: for the eye.")
 
 
@@ -337,7 +378,9 @@ def _cost_row(model: str, outcomes: Sequence[Outcome]) -> list[Cell]:
     seconds = sum([outcome.asking.seconds for outcome in outcomes])
     decisions = sum([tally.steps for outcome in outcomes for tally in outcome.by_policy.values()])
     unusable = sum([outcome.asking.unusable for outcome in outcomes])
-    return [model, asked, unusable, f"{tokens / asked:.0f}", f"{seconds / asked:.1f}", f"{seconds / 60:.0f}", decisions]
+    missing = fmean([outcome.missing_mass for outcome in outcomes])
+    cost = [f"{tokens / asked:.0f}", f"{seconds / asked:.1f}", f"{seconds / 60:.0f}"]
+    return [model, asked, unusable, f"{missing:.2f}", *cost, decisions]
 
 
 def _cost_table(rows: list[list[Cell]]) -> Table:
@@ -345,14 +388,17 @@ def _cost_table(rows: list[list[Cell]]) -> Table:
         "model",
         "situations asked",
         "unusable",
+        "missing mass",
         "tokens a list",
         "seconds a list",
         "minutes",
         "decisions played",
     ]
     note = (
-        "The time of the first asking, one thread for each process, on a machine with other work. The mark adds no "
-        "token: with it and without it an agent asks for the same list, and choosing takes what the first table says."
+        "The time of the first asking, one thread for each process, on a machine with other work. Missing mass: what "
+        "the model gave to other words than the options; the list is the rest, scaled up. A list is what the mark "
+        "costs: an agent that would not ask for one saves it (`agentmark lab run language_model`, no induction). "
+        "Beyond it the mark adds no token, and choosing takes what the first table says."
     )
     return Table("What the model cost", columns, rows, note)
 

@@ -12,7 +12,7 @@ from agentmark.core.errors import SettingError
 from agentmark.elicit.auto import elicitor_for
 from agentmark.elicit.chat import Chat
 from agentmark.elicit.endpoint import Endpoint, HttpChat
-from agentmark.elicit.prompts import PROMPTS
+from agentmark.elicit.prompts import GENERAL, PROMPTS
 from agentmark.elicit.situation import Elicitor
 from agentmark.elicit.verbalised import Verbalised
 from agentmark.lab.data import MissingError
@@ -53,9 +53,10 @@ class ModelSpec:
 
             return Logits(cast(LocalModel, _chat(self)), "labels", rng=rng)
         method, _, prompt = self.elicitor.partition("/")
-        if method == "verbalised" and prompt:
-            return Verbalised(self.chat(), prompt=PROMPTS[prompt], temperature=self.temperature, rng=rng)
-        return elicitor_for(_endpoint(self), self.elicitor)
+        if method == "verbalised":
+            shown = PROMPTS[prompt] if prompt else GENERAL
+            return Verbalised(self.chat(), prompt=shown, temperature=self.temperature, rng=rng)
+        return elicitor_for(_endpoint(self), self.elicitor, rng=rng)
 
 
 def _endpoint(spec: ModelSpec) -> Endpoint:
@@ -83,7 +84,10 @@ def chosen_environment() -> str:
 
 def tasks_a_group(usual: int) -> int:
     """How many tasks of each group they are given."""
-    return int(os.environ.get(TASKS_VARIABLE) or usual)
+    stated = os.environ.get(TASKS_VARIABLE) or str(usual)
+    if not stated.isdecimal() or int(stated) < 1:
+        raise SettingError("--tasks", f"{stated!r} is not a positive number")
+    return int(stated)
 
 
 def models_here(environment: str) -> list[ModelSpec]:

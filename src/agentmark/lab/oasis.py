@@ -299,7 +299,7 @@ def analyse(logs: Logs, *, rounds: int) -> Analysis:
         wrong_key=readings(marked, stranger),
         pooled=pooled(marked),
         pooled_control=pooled(control),
-        entropy=fmean([entropy(record) for record in records]),
+        entropy=fmean([entropy(record.distribution) for record in records]),
         steps=sum([len(one.trajectory.records) for one in marked]),
         distance=permutation_test(
             pairs, rounds, generator(setting.seed, NAME, setting.platform, setting.policy, "permutations")

@@ -3,6 +3,7 @@
 import os
 import pickle
 import shutil
+import signal
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -12,7 +13,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import partial
 from hashlib import sha256
-from multiprocessing import get_context
+from multiprocessing import active_children, get_context
 from pathlib import Path
 from typing import TypeVar
 
@@ -73,7 +74,13 @@ def map_chunks(
     # A spawned process inherits nothing: no threads, no state, the same on every platform.
     context = get_context("spawn")
     with ProcessPoolExecutor(workers, context, initializer=_stop_without, initargs=(os.getpid(),)) as pool:
-        return list(_reported(pool.map(function, chunks), len(chunks), progress, label))
+        try:
+            return list(_reported(pool.map(function, chunks), len(chunks), progress, label))
+        except KeyboardInterrupt:
+            # The pool would wait for the chunks that have begun.
+            for child in active_children():
+                child.terminate()
+            raise
 
 
 def _found_or_done(function: Callable[[Chunk], Outcome], kept: _Kept, label: str, chunk: Chunk) -> Outcome:
@@ -96,7 +103,9 @@ def _code_digest() -> str:
 
 
 def _stop_without(parent: int) -> None:
-    """A worker whose parent was killed would finish its chunk for nobody, which can take minutes."""
+    """A worker whose parent was killed would finish its chunk for nobody, which can take minutes. An interrupt is for
+    the parent, which stops its workers."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
     def watch() -> None:
         while os.getppid() == parent:

@@ -38,7 +38,7 @@ PICTURES = {
     "evidence_power": Picture(0, ("world", "what was logged"), ("L = 8",), "scheme", y_log=True),
     "single_episode": Picture(0, ("steps",), ("uniquely recovered",), "scheme"),
     "rewriting": Picture(1, ("L", "steps"), ("most likely is right",), "scheme"),
-    "rewording": Picture(1, ("steps",), ("most likely is right", "accepted at 1e-6"), "scheme"),
+    "rewording": Picture(1, ("scheme", "steps"), ("accepted at 1e-6",), "what was changed"),
     "splices": Picture(0, ("log", "L"), ("right within 5 steps",), "scheme"),
     "weaker_views": Picture(
         0, ("world", "what the verifier has"), ("steps for 95 % power, L = 8",), "scheme", y_log=True
@@ -58,7 +58,8 @@ PICTURES = {
 
 def figures_of(result: Result) -> list[Figure]:
     """Its own, else the one that its table gives."""
-    picture = PICTURES.get(result.name)
+    # A model that plays elsewhere has a result of its own: language_model-bfcl.
+    picture = PICTURES.get(result.name.partition("-")[0])
     if result.figures or picture is None or len(result.tables) <= picture.table:
         return result.figures
     table = result.tables[picture.table]

@@ -10,7 +10,8 @@ from agentmark.lab.pictures import figures_of, overviews
 HEADER = """# Results
 
 Written by `agentmark lab table` from the files in `results/`. Each section names the command that repeats it; all but
-the timings repeat exactly, for the seed fixes every key, payload and context. A long run takes up what an earlier one
+the timings repeat exactly, for the seed fixes every key, payload and context (models behind a URL have a mind of their
+own; what they said is kept and read again). A long run takes up what an earlier one
 kept: the seconds it states are then those of the rest.
 """
 

@@ -2,65 +2,68 @@
 
 As in the paper's appendix: at each step of a game the observation is rewritten, all that came before stays as it was
 (teacher forcing, here an expert's steps), and the model is asked for its list with the one and with the other. The mark
-is put in with the first list and read with the second.
+is put in with the first list and read with the second. Two more lists say what that means: the same words with the
+options in another order, and the observation of another game.
 """
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 from random import Random
 from re import findall
 from statistics import fmean, stdev
-from time import perf_counter
 
 from agentmark.core.distribution import BehaviorDistribution
 from agentmark.elicit.chat import ChatRequest
-from agentmark.elicit.situation import Candidate, Elicitation, Situation
+from agentmark.elicit.situation import Elicitation, Situation
 from agentmark.embed import Embedder
+from agentmark.lab.agent_loop import entropy
 from agentmark.lab.data import work_folder
-from agentmark.lab.envs.base import Task, open_environment
+from agentmark.lab.envs.base import Episode, Task, open_environment
 from agentmark.lab.experiment import Cell, Claim, Findings, Progress, Table
 from agentmark.lab.models import ModelSpec, models_here
 from agentmark.lab.parallel import map_chunks
-from agentmark.lab.rewriting import PAPER_BEHAVIOR_MATCH, PAPER_BIT_MATCH, TOLD_NOISE, Pair, Tally, identify, match_of
+from agentmark.lab.rewriting import TOLD_NOISE, Match, Pair, Tally, identify, match_of
 from agentmark.lab.samples import generator, random_key
-from agentmark.lab.sources import ElicitedLists, candidates_of, told
+from agentmark.lab.sources import Effort, ElicitedLists, InFixedOrder, candidates_of, kept_reply, told
 from agentmark.lab.stats import share_text, student_interval
 from agentmark.record import StepRecord
+from agentmark.verdict import DEFAULT_THRESHOLD
 from agentmark.verify import Verifier
 
 NAME = "rewording"
-TITLE = "Observations reworded by a real model, and what can still be read (Table 2)"
+TITLE = "Observations reworded by a small model, and what can still be read (Table 2)"
 ASKS_MODELS = True
 
 ENVIRONMENT = "alfworld-ood"
 PAYLOAD_LEN = 8
-GAMES_A_GROUP, STEPS_A_GAME = 2, 10
-QUICK_GAMES, QUICK_STEPS = 2, 1
+STEPS_A_GAME, QUICK_GAMES, QUICK_STEPS = 5, 2, 1
 HISTORY, REPLY_LEN = 2, 400
-# The paper's temperature. What is written is kept, and read again.
-MAX_REWORDED_TOKENS, TEMPERATURE = 200, 1.0
+# Greedy, so that a run repeats; the paper's temperature was 1. A reply of so many tokens was cut off, and is not used.
+MAX_TOKENS, TEMPERATURE = 200, 0.0
+REWORDED, REORDERED, ELSEWHERE = "reworded", "options in another order", "another game's observation"
+CONDITIONS = (REWORDED, REORDERED, ELSEWHERE)
 # How many keys each pair of lists is marked with, to see what is the same.
 KEYS_A_PAIR = 50
 GRIDS = {"R": (20, 40, 80, 160), "F": (160, 640, 2560)}
-LOGS = {"R": 100, "F": 20}
-QUICK_LOGS = {"R": 4, "F": 0}
-# The paper's prompt and figures (mean and deviation over tasks).
+LOGS, QUICK_LOGS = {"R": 100, "F": 20}, {"R": 4, "F": 0}
+# The paper's prompt and figures (mean and deviation).
 PROMPT = (
     "You are a helpful assistant. Rewrite the following text to convey exactly the same information but using different"
     " words and sentence structures. Do not add or remove any facts. Keep it concise."
 )
-PAPER_KL = "3.227 ± 1.802"
+PAPER_STEPS, PAPER_BEHAVIOR, PAPER_BITS, PAPER_KL = 2326, "0.495 ± 0.169", "0.168 ± 0.196", "3.227 ± 1.802"
 
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """One game with one model."""
+    """One game with one model; `other` is the game whose observations have nothing to do with it."""
 
     model: ModelSpec
     task: Task
+    other: Task
     seed: int
     steps: int
 
@@ -71,14 +74,16 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A step that could be read: both lists, and what became of the observation. Names are those of things in it."""
+    """A step at which every list could be used: the one it is marked with, those it is read with, and the words."""
 
-    pair: Pair
+    before: BehaviorDistribution
+    after: dict[str, BehaviorDistribution]
     said: str
     reworded: str
 
     @property
     def names_kept(self) -> float | None:
+        """Of the things that the observation names, those that are still named."""
         names = _things(self.said)
         return len(names & _things(self.reworded)) / len(names) if names else None
 
@@ -87,124 +92,120 @@ class Step:
 class Outcome:
     task: Task
     steps: list[Step]
-    # One of the lists could not be used, or the model wrote nothing.
+    # A list could not be used, or the model's words: none, or cut off.
     lost: int
-    tokens: int
-    seconds: float
+    effort: Effort
+
+    def pairs(self, condition: str) -> list[Pair]:
+        return [(step.before, step.after[condition]) for step in self.steps]
 
 
 def run(*, quick: bool, seed: int, workers: int, progress: Progress) -> Findings:
-    models = models_here(ENVIRONMENT)[: 1 if quick else None]
-    tasks = _games(1 if quick else GAMES_A_GROUP)[: QUICK_GAMES if quick else None]
-    same: list[list[Cell]] = [
-        [
-            "DeepSeek-Chat (the paper)",
-            2326,
-            f"{PAPER_BEHAVIOR_MATCH}",
-            "",
-            f"{PAPER_BIT_MATCH}",
-            "",
-            PAPER_KL,
-            "",
-            "",
-            "",
-        ]
+    # Of several models the last: the small one does not write what means the same.
+    model = models_here(ENVIRONMENT)[-1]
+    tasks = _games()[: QUICK_GAMES if quick else None]
+    chunks = [
+        Chunk(model, task, other, seed, QUICK_STEPS if quick else STEPS_A_GAME)
+        for task, other in zip(tasks, [*tasks[1:], tasks[0]], strict=True)
     ]
-    read: list[list[Cell]] = []
-    claims: list[Claim] = []
-    data: dict[str, object] = {}
-    for model in models:
-        chunks = [Chunk(model, task, seed, QUICK_STEPS if quick else STEPS_A_GAME) for task in tasks]
-        outcomes = map_chunks(run_chunk, chunks, workers=workers, progress=progress, label=model.label)
-        pairs = [step.pair for outcome in outcomes for step in outcome.steps]
-        if not pairs:
-            claims.append(Claim(f"{model.label}: said nothing that could be used.", False, aim=True))
-            continue
-        same.append(_same_row(model.label, outcomes, seed))
-        progress(f"{model.label}: reading logs of {len(pairs)} pairs of lists")
-        tallies = {
-            scheme: _read_logs(pairs, scheme, logs, seed)
-            for scheme, logs in (QUICK_LOGS if quick else LOGS).items()
-            if logs
-        }
-        read += [
-            [model.label, scheme, steps, tally.trials, *[share_text(count, tally.trials) for count in _counts(tally)]]
-            for scheme, grown in tallies.items()
-            for steps, tally in grown.items()
-        ]
-        claims += [_claim(model.label, scheme, grown) for scheme, grown in tallies.items()]
-        data[model.label] = [
-            {"task": outcome.task.id, "said": [[step.said, step.reworded] for step in outcome.steps[:1]]}
-            for outcome in outcomes
-        ]
-    return Findings(claims, [_same_table(same), _read_table(read)], data)
+    outcomes = map_chunks(run_chunk, chunks, workers=workers, progress=progress, label=model.label)
+    if not any(outcome.steps for outcome in outcomes):
+        return Findings([Claim(f"{model.label}: said nothing that could be used.", False, aim=True)], [])
+    logs = QUICK_LOGS if quick else LOGS
+    tallies = {
+        (condition, scheme): read_logs(outcomes, condition, scheme, logs[scheme], seed)
+        for condition in CONDITIONS
+        for scheme in logs
+        if logs[scheme]
+    }
+    tables = [_same_table(model.label, outcomes, seed), _read_table(model.label, tallies), _words_table(outcomes)]
+    claims = [_claim(model.label, tallies[REWORDED, scheme], scheme) for scheme in logs if logs[scheme]]
+    longest = [grown[max(grown)] for grown in tallies.values()]
+    wrong, judged = sum([tally.wrong for tally in longest]), sum([tally.trials for tally in longest])
+    claims.append(Claim(f"{wrong} of {judged} logs, whatever was done to them, name another identity.", wrong == 0))
+    return Findings(claims, tables, {"model": model.label, "effort": asdict(_effort(outcomes))})
 
 
-def _games(a_group: int) -> list[Task]:
-    groups: dict[str, list[Task]] = {}
+def _games() -> list[Task]:
+    """The first of each kind."""
+    groups: dict[str, Task] = {}
     for task in open_environment(ENVIRONMENT).tasks():
-        groups.setdefault(task.group, []).append(task)
-    return [task for members in groups.values() for task in members[:a_group]]
+        groups.setdefault(task.group, task)
+    return list(groups.values())
 
 
 # A game --------------------------------------------------------------------------------------------------------------
 
 
 def run_chunk(chunk: Chunk) -> Outcome:
-    """The expert's steps. Where it is at a loss, the game is left."""
+    """The expert's steps, and at each of them four lists."""
     episode = open_environment(ENVIRONMENT).start(chunk.task, seed=chunk.seed)
+    elsewhere = _observations(chunk.other, chunk.seed, chunk.steps)
+    elicitor = InFixedOrder(chunk.model.open_elicitor, f"{chunk.seed} {NAME}")
+    effort = Effort()
+    lists = [ElicitedLists(elicitor, chunk.folder, number, effort) for number in (0, 1)]
     done: list[tuple[str, str]] = []
     steps: list[Step] = []
-    lost, tokens, seconds = 0, 0, 0.0
+    lost = 0
     for number in range(chunk.steps):
         advised = episode.expert()
         if episode.done or advised is None:
             break
         said = episode.observation
-        reworded, written, spent = _reworded(chunk, said)
-        tokens, seconds = tokens + written, seconds + spent
-        lists = []
-        for text in (said, reworded):
-            # The options stand in the same order both times: what differs is the observation.
-            elicitor = chunk.model.open_elicitor(generator(chunk.seed, NAME, chunk.task.id, number))
-            asked = ElicitedLists(elicitor, chunk.folder)
-            lists.append(asked.elicit(_situation(episode.goal, text, done, candidates_of(episode))))
-            tokens += asked.effort.input_tokens + asked.effort.output_tokens
-            seconds += asked.effort.seconds
-        before, after = [_list(one) for one in lists]
-        if before is None or after is None or not reworded:
+        reworded = _reworded(chunk, said, number, effort)
+        if reworded is None:
             lost += 1
         else:
-            steps.append(Step((before, after), said, reworded))
+            # The options stand in the same order whatever the words are.
+            elicitor.order = f"{chunk.task.id} {number}"
+            found = {
+                condition: _list(lists[0].elicit(_situation(episode, words, done)))
+                for condition, words in (("", said), (REWORDED, reworded), (ELSEWHERE, elsewhere[number]))
+            }
+            elicitor.order += " once more"
+            found[REORDERED] = _list(lists[1].elicit(_situation(episode, said, done)))
+            usable = {condition: one for condition, one in found.items() if one is not None}
+            if len(usable) == len(found):
+                steps.append(Step(usable.pop(""), usable, said, reworded))
+            else:
+                lost += 1
         episode.step(advised)
         done.append((advised, episode.observation))
-    return Outcome(chunk.task, steps, lost, tokens, seconds)
+    return Outcome(chunk.task, steps, lost, effort)
 
 
-def _situation(goal: str, seen: str, done: Sequence[tuple[str, str]], candidates: Sequence[Candidate]) -> Situation:
-    """The latest observation as `seen` has it, and all before it as it was."""
-    latest = [*done[-HISTORY:-1], (done[-1][0], seen)] if done else []
-    return Situation.of(candidates, told(goal, seen, latest, reply_len=REPLY_LEN))
+def _observations(task: Task, seed: int, steps: int) -> list[str]:
+    """What the expert sees in a game; its last words again, should it be over before."""
+    episode = open_environment(ENVIRONMENT).start(task, seed=seed)
+    seen = []
+    for _ in range(steps):
+        seen.append(episode.observation)
+        advised = None if episode.done else episode.expert()
+        if advised is not None:
+            episode.step(advised)
+    return seen
+
+
+def _situation(episode: Episode, words: str, done: Sequence[tuple[str, str]]) -> Situation:
+    """The latest observation in these words, and all before it as it was."""
+    latest = [*done[-HISTORY:-1], (done[-1][0], words)] if done else []
+    return Situation.of(candidates_of(episode), told(episode.goal, words, latest, reply_len=REPLY_LEN))
 
 
 def _list(said: Elicitation) -> BehaviorDistribution | None:
     return None if said.weights is None else BehaviorDistribution.quantise(said.weights)
 
 
-def _reworded(chunk: Chunk, text: str) -> tuple[str, int, float]:
-    """The model's own words, what they took in tokens and seconds; kept by what was asked."""
-    digest = sha256(text.encode()).hexdigest()[:32]
-    place = chunk.folder / "reworded" / f"{digest}.json"
-    if not place.exists():
-        messages = [{"role": "system", "content": PROMPT}, {"role": "user", "content": f"Input Text: {text}"}]
-        request = ChatRequest(messages=messages, max_tokens=MAX_REWORDED_TOKENS, temperature=TEMPERATURE)
-        start = perf_counter()
-        reply = chunk.model.chat().complete(request)
-        tokens = (reply.input_tokens or 0) + (reply.output_tokens or 0)
-        place.parent.mkdir(parents=True, exist_ok=True)
-        place.write_text(json.dumps([reply.text.strip(), tokens, perf_counter() - start]), encoding="utf-8")
-    written, tokens, seconds = json.loads(place.read_text(encoding="utf-8"))
-    return written, tokens, seconds
+def _reworded(chunk: Chunk, text: str, number: int, effort: Effort) -> str | None:
+    """The model's own words for an observation; None if there are none, or no end to them."""
+    messages = [{"role": "system", "content": PROMPT}, {"role": "user", "content": f"Input Text: {text}"}]
+    request = ChatRequest(messages=messages, max_tokens=MAX_TOKENS, temperature=TEMPERATURE)
+    asked = json.dumps([messages, MAX_TOKENS, TEMPERATURE, chunk.task.id, number], sort_keys=True)
+    place = chunk.folder / "reworded" / f"{sha256(asked.encode()).hexdigest()[:32]}.json"
+    before = effort.output_tokens
+    words = kept_reply(chunk.model.chat(), request, place, effort)
+    whole = effort.output_tokens - before < MAX_TOKENS
+    return words.strip() or None if words is not None and whole else None
 
 
 def _things(text: str) -> set[str]:
@@ -215,48 +216,20 @@ def _things(text: str) -> set[str]:
 # What is left of the mark --------------------------------------------------------------------------------------------
 
 
-def _same_row(model: str, outcomes: Sequence[Outcome], seed: int) -> list[Cell]:
-    """Means over games, each one cluster."""
-    by_game = []
-    for outcome in outcomes:
-        rng = generator(seed, NAME, model, outcome.task.id, "match")
-        pairs = [step.pair for step in outcome.steps for _ in range(KEYS_A_PAIR)]
-        if pairs:
-            by_game.append(match_of(pairs, random_key(rng), rng))
-    kept = [step.names_kept for outcome in outcomes for step in outcome.steps]
-    known = [share for share in kept if share is not None]
-    return [
-        model,
-        sum([len(outcome.steps) for outcome in outcomes]),
-        _mean([match.behavior_f for match in by_game]),
-        _mean([match.behavior_r for match in by_game]),
-        _mean([match.bits_f for match in by_game]),
-        f"{fmean([match.agree_f for match in by_game]):.3f} ({fmean([match.chance_f for match in by_game]):.3f})",
-        _mean([match.divergence for match in by_game]),
-        f"{fmean(known):.2f}" if known else "",
-        sum([outcome.lost for outcome in outcomes]),
-        f"{sum([outcome.seconds for outcome in outcomes]) / 60:.0f}",
-    ]
-
-
-def _mean(values: Sequence[float]) -> str:
-    if len(values) < 2:
-        return f"{fmean(values):.3f}"
-    interval = student_interval(values)
-    return f"{fmean(values):.3f} ({interval.low:.3f} to {interval.high:.3f}) ± {stdev(values):.3f}"
-
-
-def _read_logs(pairs: Sequence[Pair], scheme: str, logs: int, seed: int) -> dict[int, Tally]:
-    rng = generator(seed, NAME, scheme, "logs")
+def read_logs(outcomes: Sequence[Outcome], condition: str, scheme: str, logs: int, seed: int) -> dict[int, Tally]:
+    """By length of the log. Whether another is named is asked of the longest."""
+    rng = generator(seed, NAME, condition, scheme, "logs")
+    pairs = [pair for outcome in outcomes for pair in outcome.pairs(condition)]
     tallies = {steps: Tally() for steps in GRIDS[scheme]}
+    longest = max(GRIDS[scheme])
     for _ in range(logs):
         key, payload = random_key(rng), rng.getrandbits(PAYLOAD_LEN)
         embedder = Embedder(key, payload, payload_len=PAYLOAD_LEN, scheme=scheme)
-        records = reworded_log(pairs, embedder, rng, steps=GRIDS[scheme][-1])
+        records = reworded_log(pairs, embedder, rng, steps=longest)
         verifier = Verifier(key, payload_len=PAYLOAD_LEN)
         identify(records, payload, verifier, TOLD_NOISE[scheme], tallies)
         verdict = verifier.verify(records)
-        tallies[GRIDS[scheme][-1]].wrong += verdict.accepted and verdict.payload != payload
+        tallies[longest].wrong += verdict.accepted and verdict.payload != payload
     return tallies
 
 
@@ -270,38 +243,121 @@ def reworded_log(pairs: Sequence[Pair], embedder: Embedder, rng: Random, *, step
     return log
 
 
-def _counts(tally: Tally) -> tuple[int, int, int]:
-    return tally.identified, tally.accepted, tally.told
+def _claim(model: str, grown: dict[int, Tally], scheme: str) -> Claim:
+    steps = max(grown)
+    named = grown[steps].accepted
+    return Claim(
+        f"{model}, {scheme}: {named} of {grown[steps].trials} reworded logs of {steps:,} steps name their identity at "
+        f"{DEFAULT_THRESHOLD:g} (aim: all).",
+        named == grown[steps].trials,
+        aim=True,
+    )
 
 
-def _claim(model: str, scheme: str, grown: dict[int, Tally]) -> Claim:
-    wrong = sum([tally.wrong for tally in grown.values()])
-    logs = max([tally.trials for tally in grown.values()])
-    return Claim(f"{model}, {scheme}: {wrong} of {logs} reworded logs are accepted as another identity.", wrong == 0)
+# The report ----------------------------------------------------------------------------------------------------------
 
 
-def _same_table(rows: list[list[Cell]]) -> Table:
+def _same_table(model: str, outcomes: Sequence[Outcome], seed: int) -> Table:
+    """Means over games, each one cluster."""
+    rows: list[list[Cell]] = [
+        ["DeepSeek-Chat (the paper)", REWORDED, PAPER_STEPS, PAPER_BEHAVIOR, "", PAPER_BITS, "", PAPER_KL, "", ""]
+    ]
+    steps = sum([len(outcome.steps) for outcome in outcomes])
+    lists = [step.before for outcome in outcomes for step in outcome.steps]
+    spread = fmean([entropy(one) for one in lists])
+    for condition in CONDITIONS:
+        games = [_match(outcome, condition, seed) for outcome in outcomes if outcome.steps]
+        rows.append(
+            [
+                model,
+                condition,
+                steps,
+                _mean([match.behavior_f for match in games]),
+                _mean([match.behavior_r for match in games]),
+                _mean([match.bits_f for match in games if match.marked]),
+                f"{fmean([match.agree_f for match in games]):.3f} ({fmean([match.chance_f for match in games]):.3f})",
+                _mean([match.divergence for match in games], most=None),
+                f"{spread:.2f}",
+                sum([outcome.lost for outcome in outcomes]),
+            ]
+        )
     columns = [
-        "model", "steps", "behavior match, F", "behavior match, R", "bit strings match, F",
-        "payload agrees, F (by chance)", "KL, bits", "names kept", "lost steps", "minutes",
+        "model", "what was changed", "steps", "behavior match, F", "behavior match, R", "bit strings match, F",
+        "payload agrees, F (by chance)", "KL (ours in bits)", "entropy/step", "lost steps",
     ]  # fmt: skip
     note = (
-        f"ALFWorld OOD, the expert's first {STEPS_A_GAME} steps of {GAMES_A_GROUP} games of each kind; the model "
-        "rewrites the latest observation with the paper's prompt, and is asked for its list (local models: logits of "
-        "option labels) with both. Means over games, 95 % intervals and deviations; each pair is marked with "
-        f"{KEYS_A_PAIR} keys. Bit strings: of the steps in which F places any. Payload agrees: of the steps from which "
-        "F reads equations, those that the identity satisfies, and how often any other would. Names kept: of the "
-        "numbered things in the observation, those that are still named; what a small model writes was not checked for "
-        "meaning."
+        f"ALFWorld OOD, the expert's first {STEPS_A_GAME} steps of a game of each kind; the model rewrites the latest "
+        "observation with the paper's prompt, and is asked for its list (local models: logits of option labels) with "
+        "both. Beside that, what the order of the options does by itself, and what an observation does that has "
+        "nothing to do with the game: a list that hardly depends on what is seen would pass for a robust one. Means "
+        f"over games, 95 % intervals, ± deviation; each pair is marked with {KEYS_A_PAIR} keys. Bit strings: of the "
+        "steps in which F places any. Payload agrees: of the steps from which F reads equations, those that the "
+        "identity satisfies, and how often any other would. KL: a weight that is gone counts as 2^-32; the paper "
+        "states neither base nor smoothing, and its lists are another model's."
     )
     return Table("What is the same after rewording", columns, rows, note)
 
 
-def _read_table(rows: list[list[Cell]]) -> Table:
-    columns = ["model", "scheme", "steps", "logs", "most likely is right", "accepted at 1e-6", "accepted, noise told"]
+def _match(outcome: Outcome, condition: str, seed: int) -> Match:
+    rng = generator(seed, NAME, outcome.task.id, condition, "match")
+    pairs = [pair for pair in outcome.pairs(condition) for _ in range(KEYS_A_PAIR)]
+    return match_of(pairs, random_key(rng), rng)
+
+
+def _mean(values: Sequence[float], *, most: float | None = 1.0) -> str:
+    if len(values) < 2:
+        return f"{fmean(values):.3f}" if values else ""
+    interval = student_interval(values)
+    high = interval.high if most is None else min(most, interval.high)
+    return f"{fmean(values):.3f} ({max(0.0, interval.low):.3f} to {high:.3f}) ± {stdev(values):.3f}"
+
+
+def _read_table(model: str, tallies: dict[tuple[str, str], dict[int, Tally]]) -> Table:
+    rows: list[list[Cell]] = []
+    for (condition, scheme), grown in tallies.items():
+        for steps, tally in grown.items():
+            counts = (tally.identified, tally.accepted, tally.told)
+            rows.append([model, condition, scheme, steps, tally.trials, *[share_text(n, tally.trials) for n in counts]])
+    columns = ["model", "what was changed", "scheme", "steps", "logs", "most likely is right", "accepted at 1e-6"]
     note = (
-        f"An identity of {PAYLOAD_LEN} bits from logs whose lists are those after rewording, steps drawn from the "
-        f"pairs above with new keys. Noise told: {TOLD_NOISE['R']} for R, {TOLD_NOISE['F']} for F. Wilson 95 % "
-        "intervals."
+        f"An identity of {PAYLOAD_LEN} bits from logs whose lists are the second ones, steps drawn from the pairs "
+        "above with new keys: given these pairs. Accepted: the evidence for the identity pays for every payload. Noise "
+        f"told: {TOLD_NOISE['R']} for R, {TOLD_NOISE['F']} for F. Wilson 95 % intervals."
     )
-    return Table("Identities from reworded logs", columns, rows, note)
+    return Table("Identities from reworded logs", [*columns, "accepted, noise told"], rows, note)
+
+
+def _words_table(outcomes: Sequence[Outcome]) -> Table:
+    """How faithful the words are, and one example."""
+    steps = [step for outcome in outcomes for step in outcome.steps]
+    kept = [step.names_kept for step in steps if step.names_kept is not None]
+    verbatim = sum([step.said.split() == step.reworded.split() for step in steps])
+    effort = _effort(outcomes)
+    row: list[Cell] = [
+        len(steps),
+        verbatim,
+        f"{fmean(kept):.2f}" if kept else "",
+        sum([share == 1 for share in kept]),
+        effort.input_tokens + effort.output_tokens,
+        f"{effort.seconds / 60:.0f}",
+    ]
+    columns = ["observations", "verbatim", "names kept", "observations with all names kept", "tokens", "minutes"]
+    shown = min(steps, key=lambda step: abs(len(step.said) - 200))
+    note = (
+        "Names: of the numbered things in an observation. What the words mean was not checked otherwise. An example: "
+        f"{_quoted(shown.said)} became {_quoted(shown.reworded)}. Tokens and minutes are those of the first asking, "
+        "lists included."
+    )
+    return Table("How faithful the words are", columns, [row], note)
+
+
+def _quoted(text: str) -> str:
+    return f'"{" ".join(text.split())}"'
+
+
+def _effort(outcomes: Sequence[Outcome]) -> Effort:
+    total = Effort()
+    for outcome in outcomes:
+        for name, value in asdict(outcome.effort).items():
+            setattr(total, name, getattr(total, name) + value)
+    return total

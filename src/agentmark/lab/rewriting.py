@@ -23,7 +23,7 @@ from agentmark.verify import Verifier
 NAME = "rewriting"
 TITLE = "Lists elicited again from reworded observations: identities all the same"
 
-# The paper's Table 5: how often the behavior, and the extracted bit string, are the same after rewriting.
+# The paper's Table 2: how often the behavior, and the extracted bit string, are the same after rewriting.
 PAPER_BEHAVIOR_MATCH = 0.4945
 PAPER_BIT_MATCH = 0.1684
 # What a verifier would be told who knows how the lists came about.
@@ -91,6 +91,8 @@ class Match:
 
     sigma: float
     steps: int
+    # Steps in which F places any bits.
+    marked: int
     behavior_f: float
     bits_f: float
     # Of the steps from which equations are read: how often the identity satisfies them, and how often any other would.
@@ -146,6 +148,7 @@ def match_of(pairs: Iterable[Pair], key: SharedKey, rng: Random, *, sigma: float
     return Match(
         sigma=sigma,
         steps=steps,
+        marked=marked,
         behavior_f=same_f / steps,
         bits_f=bits / max(marked, 1),
         agree_f=agree / max(read, 1),

@@ -1,15 +1,18 @@
 """Where P_t comes from in an experiment."""
 
 import json
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
+from random import Random
 from time import perf_counter
 from typing import Any, Protocol
 
 from agentmark.core.distribution import Rational
 from agentmark.core.errors import ElicitationError
+from agentmark.elicit.chat import Chat, ChatRequest
 from agentmark.elicit.situation import Candidate, Elicitation, Elicitor, Message, Situation
 from agentmark.lab.envs.base import Episode
 
@@ -88,7 +91,7 @@ class ElicitedLists:
                 said = Elicitation(method=self.elicitor.name, model="none", weights=None, fault=error.fault)
             seconds = perf_counter() - start
             self.folder.mkdir(parents=True, exist_ok=True)
-            partial = place.with_suffix(".partial")
+            partial = place.with_suffix(f".partial-{os.getpid()}")
             partial.write_text(json.dumps({**_kept(said), "seconds": seconds}, ensure_ascii=False), encoding="utf-8")
             partial.replace(place)
         self.effort.seconds += seconds
@@ -123,10 +126,56 @@ def _kept(said: Elicitation) -> dict[str, Any]:
     }
 
 
+def kept_reply(model: Chat, request: ChatRequest, place: Path, effort: Effort) -> str | None:
+    """What the model writes, kept like the lists; None if it writes nothing that can be used, which is not kept."""
+    if place.exists():
+        kept = json.loads(place.read_text(encoding="utf-8"))
+    else:
+        start = perf_counter()
+        try:
+            reply = model.complete(request)
+        except ElicitationError:
+            return None
+        kept = [reply.text, reply.input_tokens or 0, reply.output_tokens or 0, perf_counter() - start]
+        place.parent.mkdir(parents=True, exist_ok=True)
+        partial = place.with_suffix(f".partial-{os.getpid()}")
+        partial.write_text(json.dumps(kept), encoding="utf-8")
+        partial.replace(place)
+    text, read, written, seconds = kept
+    effort.calls += 1
+    effort.input_tokens += read
+    effort.output_tokens += written
+    effort.seconds += seconds
+    return str(text)
+
+
 def candidates_of(episode: Episode) -> list[Candidate]:
     """What can be done now, with what the environment says of it, if it says anything."""
     described: Mapping[str, str] = getattr(episode, "descriptions", {})
     return [Candidate(name, described.get(name, "")) for name in episode.behaviors]
+
+
+class InFixedOrder:
+    """An elicitor that shows the options in an order which the situation decides, or `order` where one is set: a run
+    repeats, whatever was asked before."""
+
+    def __init__(self, open_elicitor: Callable[[Random], Elicitor], seed: str) -> None:
+        self._rng = Random()
+        self._elicitor = open_elicitor(self._rng)
+        self._seed = seed
+        self.name = self._elicitor.name
+        self.order: str | None = None
+
+    def elicit(self, situation: Situation) -> Elicitation:
+        self._shuffle(situation)
+        return self._elicitor.elicit(situation)
+
+    async def aelicit(self, situation: Situation) -> Elicitation:
+        self._shuffle(situation)
+        return await self._elicitor.aelicit(situation)
+
+    def _shuffle(self, situation: Situation) -> None:
+        self._rng.seed(f"{self._seed} {repr(situation) if self.order is None else self.order}")
 
 
 class Lists(Protocol):
@@ -153,7 +202,7 @@ class ModelAgent:
 
     def weights(self, episode: Episode) -> Mapping[str, Rational] | None:
         latest = self._steps[-self._history :]
-        messages = told(episode.goal, "" if self._steps else episode.observation, latest, reply_len=self._reply_len)
+        messages = told(episode.goal, episode.observation, latest, reply_len=self._reply_len)
         return self._lists.elicit(Situation.of(candidates_of(episode), messages)).weights
 
     def acted(self, behavior: str, episode: Episode) -> None:

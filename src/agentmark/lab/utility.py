@@ -9,7 +9,7 @@ from statistics import NormalDist, fmean, mode, stdev
 from agentmark.lab.agent_loop import BASELINE, RED_GREEN, F, R
 from agentmark.lab.campaign import Outcome
 from agentmark.lab.experiment import Cell, Claim, Table
-from agentmark.lab.stats import Interval, exact_interval, normal_quantile, student_interval
+from agentmark.lab.stats import Interval, exact_interval, normal_quantile, student_interval, student_quantile
 
 # Two success rates that differ by less are the same to a user.
 MARGIN = 0.02
@@ -54,12 +54,12 @@ class Comparison:
 
     def power(self, margin: float = MARGIN) -> float:
         """The chance that so many trials show equivalence when there is no difference at all."""
-        reach = NormalDist().cdf(margin / self.standard_error - normal_quantile(0.90))
+        reach = NormalDist().cdf(margin / self.standard_error - student_quantile(0.90, self.tasks - 1))
         return max(0.0, 2 * reach - 1)
 
     def pairs_for(self, power: float, margin: float = MARGIN) -> int:
         """How many pairs of episodes, spread over the tasks like these, give that chance."""
-        enough = margin / (normal_quantile(0.90) + normal_quantile(power))
+        enough = margin / (student_quantile(0.90, self.tasks - 1) + normal_quantile(power))
         return ceil(self.episodes * (self.standard_error / enough) ** 2)
 
 

@@ -43,6 +43,7 @@ class Query:
         self._replies = replies
         self._apis = {api_name(api["tool_name"], api["api_name"]): api for api in query["api_list"]}
         self._missing = [api_name(tool, api) for tool, api in query["relevant APIs"]]
+        self.gold = frozenset(self._missing)
         self.behaviors = (*self._apis, FINISH)
 
     @property
