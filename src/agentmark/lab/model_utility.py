@@ -42,7 +42,7 @@ PAYLOAD_LEN = 8
 # Of each subset: the first queries with the fewest tools among those that offer a tool which is not needed.
 TASKS_A_GROUP = 4
 # Planned for a standard error of half a point: the TOST then has a power above nine tenths.
-TRIALS, QUICK_TRIALS, QUICK_TASKS = 600, 2, 2
+TRIALS, QUICK_TRIALS, QUICK_TASKS = 600, 1, 2
 # A trial is one identity that works on every task. So many of their logs are read back.
 READ_TRIALS = 40
 HISTORY, REPLY_LEN = 2, 80

@@ -39,7 +39,7 @@ ASKS_MODELS = True
 
 ENVIRONMENT = "alfworld-ood"
 PAYLOAD_LEN = 8
-STEPS_A_GAME, QUICK_GAMES, QUICK_STEPS = 5, 2, 1
+STEPS_A_GAME, QUICK_GAMES, QUICK_STEPS = 4, 2, 1
 HISTORY, REPLY_LEN = 2, 400
 # Greedy, so that a run repeats; the paper's temperature was 1. A reply of so many tokens was cut off, and is not used.
 MAX_TOKENS, TEMPERATURE = 200, 0.0
@@ -139,8 +139,9 @@ def _games() -> list[Task]:
 
 def run_chunk(chunk: Chunk) -> Outcome:
     """The expert's steps, and at each of them four lists."""
-    episode = open_environment(ENVIRONMENT).start(chunk.task, seed=chunk.seed)
+    # One game at a time: the other is over before this one begins.
     elsewhere = _observations(chunk.other, chunk.seed, chunk.steps)
+    episode = open_environment(ENVIRONMENT).start(chunk.task, seed=chunk.seed)
     elicitor = InFixedOrder(chunk.model.open_elicitor, f"{chunk.seed} {NAME}")
     effort = Effort()
     lists = [ElicitedLists(elicitor, chunk.folder, number, effort) for number in (0, 1)]
