@@ -67,7 +67,6 @@ def map_chunks(
         done = sum([kept.place(label, chunk).exists() for chunk in chunks])
         if done:
             progress(f"{label}: {done} of {len(chunks)} chunks are done already")
-        kept.folder.mkdir(parents=True, exist_ok=True)
         function = partial(_found_or_done, function, kept, label)
     if workers == 1:
         return list(_reported(map(function, chunks), len(chunks), progress, label))
@@ -89,6 +88,8 @@ def _found_or_done(function: Callable[[Chunk], Outcome], kept: _Kept, label: str
         found: Outcome = pickle.loads(place.read_bytes())
         return found
     outcome = function(chunk)
+    # Another run of the same experiment may have come to its end meanwhile, and removed the folder.
+    place.parent.mkdir(parents=True, exist_ok=True)
     partial_file = place.with_suffix(f".partial-{os.getpid()}")
     partial_file.write_bytes(pickle.dumps(outcome))
     partial_file.replace(place)
