@@ -2,7 +2,7 @@
 
 A model on two cores reads some tens of tokens a second, so it is asked once in each situation and its list is kept.
 Queries with few tools, of whose steps an agent sees the latest, have few situations, and any number of episodes can be
-played on their lists. Whether a bias would show is seen on red-green, and in the rate of an agent that asks nobody.
+played on their lists. Whether a difference would show is seen on an agent that knows nothing of the lists.
 """
 
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ from agentmark.core.distribution import BehaviorDistribution, Probabilities
 from agentmark.elicit.situation import Elicitation, Situation
 from agentmark.embed import Choice
 from agentmark.keys import SharedKey
-from agentmark.lab.agent_loop import BASELINE, POLICIES, RED_GREEN, F, R, Timed, chooser_for, entropy, play
+from agentmark.lab.agent_loop import BASELINE, POLICIES, F, R, Timed, chooser_for, entropy, play
 from agentmark.lab.data import work_folder
 from agentmark.lab.envs.base import Task, open_environment
 from agentmark.lab.envs.toolbench import FINISH, ToolBench
@@ -308,11 +308,11 @@ def _decisions(values: Sequence[float]) -> str:
 
 def _claims(model: str, outcomes: Sequence[Outcome], logs: dict[str, list[Log]]) -> list[Claim]:
     claims = comparison_claims([compare(outcomes, policy) for policy in (F, R)], model)
-    for policy in (F, R, RED_GREEN):
+    for policy in (F, R, UNIFORM):
         statistic, degrees, p_value = differs_by_task(outcomes, policy)
         test = f"chi-square {statistic:.1f}, {degrees} degrees of freedom, p = {p_value:.2g}"
-        if policy == RED_GREEN:
-            text = f"{model}: a mark that bends the lists shows: red-green changes single tasks ({test})."
+        if policy == UNIFORM:
+            text = f"{model}: the same test tells an agent apart that knows nothing of the lists ({test})."
             claims.append(Claim(text, p_value < LEVEL, aim=True))
         else:
             claims.append(Claim(f"{model}, {policy}: no task changes beyond chance ({test}).", p_value >= LEVEL))
@@ -346,8 +346,10 @@ def _success_table(rows: list[list[Cell]], tasks: Sequence[Task], trials: int) -
         "these lists, the same for every policy. Lost steps: the model said nothing that could be used; never "
         "replaced. In brackets 95 % intervals, each task one cluster (Student's t); TOST: 90 %, margin "
         f"{100 * MARGIN:.0f} points, of the mean over tasks; task by task: a chi-square test that no task changes, "
-        f"which also sees what cancels in the mean. A trial is one {PAYLOAD_LEN}-bit identity that works on all tasks, "
-        f"in an order of its own; the logs of the first {READ_TRIALS} are read back, named at {DEFAULT_THRESHOLD:g} "
+        "which also sees what cancels in the mean. Red-green draws its green behaviors anew at each step, so that on "
+        "average it changes little where lists are nearly even; what it costs a sure agent is in the tables of the "
+        f"softened expert. A trial is one {PAYLOAD_LEN}-bit identity that works on all tasks, in an order of its own; "
+        f"the logs of the first {READ_TRIALS} are read back, named at {DEFAULT_THRESHOLD:g} "
         "with every payload paid for, and shown to a key that marked nothing."
     )
     return Table("A language model with the mark and without it", columns, rows, note)
