@@ -48,7 +48,7 @@ CONDITIONS = (REWORDED, REORDERED, ELSEWHERE)
 # How many keys each pair of lists is marked with, to see what is the same.
 KEYS_A_PAIR = 50
 GRIDS = {"R": (20, 40, 80, 160), "F": (160, 640, 2560)}
-LOGS, QUICK_LOGS = {"R": 100, "F": 20}, {"R": 4, "F": 0}
+LOGS, QUICK_LOGS, PARTS = {"R": 40, "F": 8}, {"R": 4, "F": 0}, 4
 # The paper's prompt and figures (mean and deviation).
 PROMPT = (
     "You are a helpful assistant. Rewrite the following text to convey exactly the same information but using different"
@@ -112,12 +112,18 @@ def run(*, quick: bool, seed: int, workers: int, progress: Progress) -> Findings
     if not any(outcome.steps for outcome in outcomes):
         return Findings([Claim(f"{model.label}: said nothing that could be used.", False, aim=True)], [])
     logs = QUICK_LOGS if quick else LOGS
-    tallies = {
-        (condition, scheme): read_logs(outcomes, condition, scheme, logs[scheme], seed)
+    pairs = {condition: [pair for outcome in outcomes for pair in outcome.pairs(condition)] for condition in CONDITIONS}
+    read = [
+        LogChunk(condition, scheme, pairs[condition], count // PARTS, seed, part)
         for condition in CONDITIONS
-        for scheme in logs
-        if logs[scheme]
-    }
+        for scheme, count in logs.items()
+        for part in range(PARTS if count else 0)
+    ]
+    tallies: dict[tuple[str, str], dict[int, Tally]] = {}
+    parts = map_chunks(read_logs, read, workers=workers, progress=progress, label="logs")
+    for chunk, part in zip(read, parts, strict=True):
+        for steps, tally in part.items():
+            tallies.setdefault((chunk.condition, chunk.scheme), {}).setdefault(steps, Tally()).add(tally)
     tables = [_same_table(model.label, outcomes, seed), _read_table(model.label, tallies), _words_table(outcomes)]
     claims = [_claim(model.label, tallies[REWORDED, scheme], scheme) for scheme in logs if logs[scheme]]
     longest = [grown[max(grown)] for grown in tallies.values()]
@@ -217,18 +223,29 @@ def _things(text: str) -> set[str]:
 # What is left of the mark --------------------------------------------------------------------------------------------
 
 
-def read_logs(outcomes: Sequence[Outcome], condition: str, scheme: str, logs: int, seed: int) -> dict[int, Tally]:
+@dataclass(frozen=True, slots=True)
+class LogChunk:
+    """So many logs whose steps are drawn from these pairs."""
+
+    condition: str
+    scheme: str
+    pairs: list[Pair]
+    logs: int
+    seed: int
+    part: int
+
+
+def read_logs(chunk: LogChunk) -> dict[int, Tally]:
     """By length of the log. Whether another is named is asked of the longest."""
-    rng = generator(seed, NAME, condition, scheme, "logs")
-    pairs = [pair for outcome in outcomes for pair in outcome.pairs(condition)]
-    tallies = {steps: Tally() for steps in GRIDS[scheme]}
-    longest = max(GRIDS[scheme])
-    for _ in range(logs):
+    rng = generator(chunk.seed, NAME, chunk.condition, chunk.scheme, "logs", chunk.part)
+    tallies = {steps: Tally() for steps in GRIDS[chunk.scheme]}
+    longest = max(tallies)
+    for _ in range(chunk.logs):
         key, payload = random_key(rng), rng.getrandbits(PAYLOAD_LEN)
-        embedder = Embedder(key, payload, payload_len=PAYLOAD_LEN, scheme=scheme)
-        records = reworded_log(pairs, embedder, rng, steps=longest)
+        embedder = Embedder(key, payload, payload_len=PAYLOAD_LEN, scheme=chunk.scheme)
+        records = reworded_log(chunk.pairs, embedder, rng, steps=longest)
         verifier = Verifier(key, payload_len=PAYLOAD_LEN)
-        identify(records, payload, verifier, TOLD_NOISE[scheme], tallies)
+        identify(records, payload, verifier, TOLD_NOISE[chunk.scheme], tallies)
         verdict = verifier.verify(records)
         tallies[longest].wrong += verdict.accepted and verdict.payload != payload
     return tallies

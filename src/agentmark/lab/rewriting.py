@@ -73,12 +73,7 @@ def run(*, quick: bool, seed: int, workers: int, progress: Progress) -> Findings
     tallies: dict[tuple[str, str, int, int], Tally] = {}
     for chunk, part in zip(chunks, parts, strict=True):
         for steps, tally in part.items():
-            total = tallies.setdefault((chunk.kind, chunk.scheme, chunk.payload_len, steps), Tally())
-            total.trials += tally.trials
-            total.identified += tally.identified
-            total.accepted += tally.accepted
-            total.told += tally.told
-            total.wrong += tally.wrong
+            tallies.setdefault((chunk.kind, chunk.scheme, chunk.payload_len, steps), Tally()).add(tally)
     return _findings(match, dict(sorted(tallies.items())))
 
 
@@ -188,6 +183,13 @@ class Tally:
     accepted: int = 0
     told: int = 0
     wrong: int = 0
+
+    def add(self, other: "Tally") -> None:
+        self.trials += other.trials
+        self.identified += other.identified
+        self.accepted += other.accepted
+        self.told += other.told
+        self.wrong += other.wrong
 
 
 def _chunks(kind: str, scheme: str, length: int, *, trials: int, seed: int, sigma: float) -> list["Chunk"]:
