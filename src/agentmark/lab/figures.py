@@ -28,7 +28,10 @@ def draw(figure: Figure, folder: Path) -> list[Path]:
     mpl.rcParams["svg.fonttype"] = "none"
     names = figure.x_names or []
     a_name, height = (_INCHES_A_NAME, 3.8) if _upright(names) else (0.35, 5.0)
-    width = max(7.2, 1.3 + a_name * len(names))
+    # The legend of points stands beside them, and takes nothing from their room.
+    longest = max([len(curve.label) for curve in figure.curves], default=0)
+    beside = 0.4 + _INCHES_A_LETTER * longest if names else 0.0
+    width = max(7.2, 1.3 + a_name * len(names)) + beside
     canvas, axes = pyplot.subplots(figsize=(width, height), layout="constrained")
     _plot(figure, axes)
     folder.mkdir(parents=True, exist_ok=True)
