@@ -13,7 +13,7 @@ from typing import Any
 from agentmark.keys import SharedKey
 from agentmark.lab.agent_loop import F, R, Timed, chooser_for, entropy, play
 from agentmark.lab.data import work_folder
-from agentmark.lab.envs.base import Task, open_environment
+from agentmark.lab.envs.base import Task, of_each_group, open_environment
 from agentmark.lab.experiment import Progress
 from agentmark.lab.parallel import map_chunks
 from agentmark.lab.samples import generator, random_key
@@ -149,12 +149,7 @@ def _identity(chunk: _Chunk, task: Task, policy: str) -> tuple[Random, SharedKey
 
 
 def _selected(tasks: Sequence[Task], a_group: int | None) -> list[Task]:
-    if a_group is None:
-        return list(tasks)
-    groups: dict[str, list[Task]] = {}
-    for task in tasks:
-        groups.setdefault(task.group, []).append(task)
-    return [task for members in groups.values() for task in members[:a_group]]
+    return list(tasks) if a_group is None else of_each_group(tasks, a_group)
 
 
 def _run_chunk(chunk: _Chunk) -> None:

@@ -21,7 +21,7 @@ from agentmark.elicit.prompts import transcript
 from agentmark.elicit.situation import Message, Situation
 from agentmark.lab.agent_loop import BASELINE, F, Played, R, chooser_for, entropy, play
 from agentmark.lab.data import work_folder
-from agentmark.lab.envs.base import Episode, Task, open_environment
+from agentmark.lab.envs.base import Episode, Task, of_each_group, open_environment
 from agentmark.lab.experiment import Cell, Claim, Findings, Progress, Table
 from agentmark.lab.judge import URL_VARIABLE, judge_from_environment
 from agentmark.lab.models import ModelSpec, chosen_environment, models_here, tasks_a_group
@@ -106,7 +106,8 @@ class Outcome:
 def run(*, quick: bool, seed: int, workers: int, progress: Progress) -> Findings:
     environment = chosen_environment()
     models = models_here(environment)[: 1 if quick else None]
-    tasks = _tasks(environment, QUICK_TASKS if quick else tasks_a_group(TASKS_A_GROUP))[: 2 if quick else None]
+    count = QUICK_TASKS if quick else tasks_a_group(TASKS_A_GROUP)
+    tasks = of_each_group(open_environment(environment).tasks(), count)[: 2 if quick else None]
     tables: list[Table] = []
     claims: list[Claim] = []
     data: dict[str, object] = {}
@@ -126,13 +127,6 @@ def run(*, quick: bool, seed: int, workers: int, progress: Progress) -> Findings
     if stability:
         tables.append(_stability_table(stability, environment))
     return Findings(claims, tables, data)
-
-
-def _tasks(environment: str, a_group: int) -> list[Task]:
-    groups: dict[str, list[Task]] = {}
-    for task in open_environment(environment).tasks():
-        groups.setdefault(task.group, []).append(task)
-    return [task for members in groups.values() for task in members[:a_group]]
 
 
 def _lists(chunk: Chunk, run: int) -> ElicitedLists:

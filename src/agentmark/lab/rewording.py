@@ -21,7 +21,7 @@ from agentmark.elicit.situation import Elicitation, Situation
 from agentmark.embed import Embedder
 from agentmark.lab.agent_loop import entropy
 from agentmark.lab.data import work_folder
-from agentmark.lab.envs.base import Episode, Task, open_environment
+from agentmark.lab.envs.base import Episode, Task, of_each_group, open_environment
 from agentmark.lab.experiment import Cell, Claim, Findings, Progress, Table
 from agentmark.lab.models import ModelSpec, models_here
 from agentmark.lab.parallel import map_chunks
@@ -103,7 +103,7 @@ class Outcome:
 def run(*, quick: bool, seed: int, workers: int, progress: Progress) -> Findings:
     # Of several models the last: the small one does not write what means the same.
     model = models_here(ENVIRONMENT)[-1]
-    tasks = _games()[: QUICK_GAMES if quick else None]
+    tasks = of_each_group(open_environment(ENVIRONMENT).tasks(), 1)[: QUICK_GAMES if quick else None]
     chunks = [
         Chunk(model, task, other, seed, QUICK_STEPS if quick else STEPS_A_GAME)
         for task, other in zip(tasks, [*tasks[1:], tasks[0]], strict=True)
@@ -130,14 +130,6 @@ def run(*, quick: bool, seed: int, workers: int, progress: Progress) -> Findings
     wrong, judged = sum([tally.wrong for tally in longest]), sum([tally.trials for tally in longest])
     claims.append(Claim(f"{wrong} of {judged} logs, whatever was done to them, name another identity.", wrong == 0))
     return Findings(claims, tables, {"model": model.label, "effort": asdict(_effort(outcomes))})
-
-
-def _games() -> list[Task]:
-    """The first of each kind."""
-    groups: dict[str, Task] = {}
-    for task in open_environment(ENVIRONMENT).tasks():
-        groups.setdefault(task.group, task)
-    return list(groups.values())
 
 
 # A game --------------------------------------------------------------------------------------------------------------

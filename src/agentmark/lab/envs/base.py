@@ -1,6 +1,6 @@
 """What the lab asks of an environment, and how it finds one."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
@@ -63,6 +63,14 @@ ENVIRONMENTS = {
 }
 # Some tasks of the above, for a quick look where any of them would be a long one.
 PARTS = {"scienceworld-short": "agentmark.lab.envs.scienceworld:ShortTasks"}
+
+
+def of_each_group(tasks: Iterable[Task], count: int) -> list[Task]:
+    """The first so many tasks of each group."""
+    groups: dict[str, list[Task]] = {}
+    for task in tasks:
+        groups.setdefault(task.group, []).append(task)
+    return [task for members in groups.values() for task in members[:count]]
 
 
 @cache
