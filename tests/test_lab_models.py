@@ -159,7 +159,7 @@ def test_a_task_that_changes_is_seen_though_the_mean_is_not() -> None:
             policy: model_utility.Tally([i < won for i in range(200)], 0, 0, 0.0, 0.0, [])
             for policy, won in ((BASELINE, base), (F, mine))
         }
-        return model_utility.Outcome(Task("t", "g"), tallies, Effort(), 0.0)
+        return model_utility.Outcome(Task("t", "g"), tallies, Effort(), [])
 
     # Up in one, down in the other; and in a third nothing can be seen.
     outcomes = [outcome(100, 140), outcome(100, 60), outcome(200, 200)]

@@ -81,7 +81,7 @@ class Outcome:
     by_policy: dict[str, Tally]
     # Once for each situation.
     asking: Effort
-    missing_mass: float
+    missing_mass: list[float]
 
 
 def run(*, quick: bool, seed: int, workers: int, progress: Progress) -> Findings:
@@ -132,9 +132,9 @@ class _AskedOnce:
         self._said: dict[str, Elicitation] = {}
 
     @property
-    def missing_mass(self) -> float:
-        """What a model gave to other words than the options, on average."""
-        return fmean([said.missing_mass or 0.0 for said in self._said.values()])
+    def missing_mass(self) -> list[float]:
+        """What the model gave to other words than the options, where that is known."""
+        return [said.missing_mass for said in self._said.values() if said.missing_mass is not None]
 
     def elicit(self, situation: Situation) -> Elicitation:
         asked = repr(situation)
@@ -380,9 +380,9 @@ def _cost_row(model: str, outcomes: Sequence[Outcome]) -> list[Cell]:
     seconds = sum([outcome.asking.seconds for outcome in outcomes])
     decisions = sum([tally.steps for outcome in outcomes for tally in outcome.by_policy.values()])
     unusable = sum([outcome.asking.unusable for outcome in outcomes])
-    missing = fmean([outcome.missing_mass for outcome in outcomes])
+    missing = [mass for outcome in outcomes for mass in outcome.missing_mass]
     cost = [f"{tokens / asked:.0f}", f"{seconds / asked:.1f}", f"{seconds / 60:.0f}"]
-    return [model, asked, unusable, f"{missing:.2f}", *cost, decisions]
+    return [model, asked, unusable, f"{fmean(missing):.2f}" if missing else "", *cost, decisions]
 
 
 def _cost_table(rows: list[list[Cell]]) -> Table:
