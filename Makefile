@@ -23,14 +23,14 @@ $(VENV)/.runtime: $(BIN)/python pyproject.toml constraints.txt
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.runtime
-	$(INSTALL) --editable '.[dev]'
+	$(INSTALL) --editable '.[dev]' --editable lab
 	@touch $@
 
 demo: $(VENV)/.runtime  ## Mark an agent's decisions, damage its log, read the identity back
 	@$(BIN)/agentmark demo
 
 test: $(VENV)/.dev  ## Run the tests
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest --numprocesses auto
 
 # The adapter for LiteLLM needs LiteLLM; its tests need the proxy that it plugs into.
 NEEDED_BY_TESTS_litellm := 'litellm[proxy]'
@@ -55,13 +55,13 @@ LAB_INSTALL := PIP_DISABLE_PIP_VERSION_CHECK=1 .venvs/lab/bin/python -m pip inst
 	$(PYTHON) -m venv .venvs/lab
 	$(LAB_INSTALL) --no-deps --requirement tools/lab-requirements-no-deps.txt
 	$(LAB_INSTALL) --requirement tools/lab-requirements.txt
-	$(LAB_INSTALL) --editable .
+	$(LAB_INSTALL) --editable . --editable lab
 	@touch $@
 
 lab: .venvs/lab/.ready  ## The environments of the lab, for .venvs/lab/bin/agentmark lab run (ten minutes: compiles)
 
 test-lab: .venvs/lab/.ready  ## Test the environments of the lab, and every experiment in its quick version
-	.venvs/lab/bin/python -m pytest tests/test_env_*.py
+	.venvs/lab/bin/python -m pytest lab/tests/envs
 	@rm -rf .venvs/lab/work
 	AGENTMARK_WORK=.venvs/lab/work .venvs/lab/bin/agentmark lab run all --quick --out .venvs/lab/quick
 
@@ -73,20 +73,20 @@ test-lab: .venvs/lab/.ready  ## Test the environments of the lab, and every expe
 	@touch $@
 
 test-local: .venvs/local/.ready  ## Test elicitation with a real small model, on this machine
-	.venvs/local/bin/python -m pytest tests/test_local_model.py
+	.venvs/local/bin/python -m pytest tests/elicit/test_local_model.py
 
 OASIS_INSTALL := PIP_DISABLE_PIP_VERSION_CHECK=1 .venvs/oasis/bin/python -m pip install --quiet --no-deps
 
 .venvs/oasis/.ready: tools/oasis-requirements.txt pyproject.toml
 	$(PYTHON) -m venv .venvs/oasis
 	$(OASIS_INSTALL) --requirement tools/oasis-requirements.txt
-	$(OASIS_INSTALL) --editable .
+	$(OASIS_INSTALL) --editable . --editable lab
 	@touch $@
 
 lab-oasis: .venvs/oasis/.ready  ## OASIS and a small model, for .venvs/oasis/bin/agentmark lab run oasis (1.7 GB)
 
 test-oasis: .venvs/oasis/.ready  ## Test what needs OASIS, torch or the small model
-	.venvs/oasis/bin/python -m pytest tests/test_env_oasis.py tests/test_synthid.py
+	.venvs/oasis/bin/python -m pytest lab/tests/envs/test_oasis.py lab/tests/test_synthid.py
 
 .venvs/logs/.ready: tests/logs.txt pyproject.toml
 	$(PYTHON) -m venv .venvs/logs
@@ -94,7 +94,7 @@ test-oasis: .venvs/oasis/.ready  ## Test what needs OASIS, torch or the small mo
 	@touch $@
 
 test-logs: .venvs/logs/.ready  ## Test the readers with the packages whose logs they read
-	.venvs/logs/bin/python -m pytest tests/test_log_packages.py tests/test_readers.py tests/test_sinks.py
+	.venvs/logs/bin/python -m pytest tests/log/test_packages.py tests/log/read/test_readers.py tests/log/test_sinks.py
 
 .venvs/transformers/.ready: tests/transformers.txt pyproject.toml
 	$(PYTHON) -m venv .venvs/transformers
@@ -104,7 +104,7 @@ test-logs: .venvs/logs/.ready  ## Test the readers with the packages whose logs 
 	@touch $@
 
 test-transformers: .venvs/transformers/.ready  ## Test the same model through transformers against llama.cpp (1.3 GB)
-	.venvs/transformers/bin/python -m pytest tests/test_transformers_model.py
+	.venvs/transformers/bin/python -m pytest tests/elicit/test_transformers_model.py
 
 lint: $(VENV)/.dev  ## Style
 	$(BIN)/ruff check .
@@ -115,10 +115,10 @@ types: $(VENV)/.dev  ## Types
 
 check: lint types test  ## All of the above
 
-bench: $(VENV)/.runtime  ## Speed, as ratios to a bare keyed hash
+bench: $(VENV)/.dev  ## Speed, as ratios to a bare keyed hash
 	@$(BIN)/agentmark lab run speed
 
-results: $(VENV)/.runtime  ## What docs/results.md says of the core and the verifier (hours; the environments: make lab)
+results: $(VENV)/.dev  ## What docs/results.md says of the core and the verifier (hours; the environments: make lab)
 	$(BIN)/agentmark lab run all
 	$(BIN)/agentmark lab table
 

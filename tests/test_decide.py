@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from agentmark import Embedder, LogReader, SettingError, SharedKey, StepRecord, Verifier
-from agentmark.core.errors import ElicitationError
 from agentmark.decide import Decider
+from agentmark.elicit.errors import ElicitationError
 from agentmark.elicit.situation import ANSWER_CANDIDATE, Candidate, Elicitation, Situation
 from agentmark.testing import ScriptedElicitor
 

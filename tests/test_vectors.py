@@ -26,7 +26,7 @@ from agentmark.core.prf import F_DRAW, F_PAD, F_ROWS, R_PAD, R_ROWS, derive_step
 from agentmark.core.recombination import bin_weights, select_bin, slice_heights
 from agentmark.core.rlnc import coefficient_rows, pad_bits
 
-VECTORS = Path(__file__).parent.parent / "vectors"
+VECTORS = Path(__file__).parents[1] / "vectors"
 
 
 def load(name: str) -> Any:

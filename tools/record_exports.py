@@ -56,7 +56,7 @@ def record_phoenix(url: str) -> None:
     from opentelemetry.sdk.trace.export import SimpleSpanProcessor
     from phoenix.client import Client
 
-    from agentmark.sinks.otel import OtelSink
+    from agentmark.log.otel import OtelSink
 
     provider = TracerProvider()
     provider.add_span_processor(SimpleSpanProcessor(OTLPSpanExporter(f"{url}/v1/traces")))

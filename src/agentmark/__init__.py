@@ -4,27 +4,30 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from agentmark.chain.check import ChainReport, verify_chain
+    from agentmark.chain.writer import ChainWriter
     from agentmark.core.distribution import BehaviorDistribution
-    from agentmark.core.errors import (
-        AgentMarkError,
-        ContextError,
-        DistributionError,
-        ElicitationError,
-        KeyFileError,
-        PayloadError,
-        RecordError,
-        RecordVersionError,
-        RegistryError,
-        SettingError,
-    )
+    from agentmark.core.errors import AgentMarkError, ContextError, DistributionError, PayloadError
     from agentmark.decide import Decider, Decision
-    from agentmark.embed import Choice, Embedder, Session
-    from agentmark.keys import SharedKey
-    from agentmark.log import LogReader, LogWriter
-    from agentmark.record import StepRecord
-    from agentmark.registry import Identity, Registry
-    from agentmark.verdict import Verdict
-    from agentmark.verify import Verifier
+    from agentmark.elicit.errors import ElicitationError
+    from agentmark.embed.embedder import Embedder
+    from agentmark.embed.session import Choice, Session
+    from agentmark.errors import MissingExtraError, SettingError
+    from agentmark.identity.errors import RegistryError
+    from agentmark.identity.registry import Identity, Registry
+    from agentmark.keys.errors import KeyFileError
+    from agentmark.keys.shared import SharedKey
+    from agentmark.keys.signing import SigningError, SigningKey
+    from agentmark.log.jsonl import LogWriter
+    from agentmark.log.otel import OtelSink
+    from agentmark.log.read.jsonl import LogReader
+    from agentmark.log.read.source import open_log
+    from agentmark.log.rotating import RotatingLog
+    from agentmark.log.sink import Sink
+    from agentmark.log.sqlite import SqliteLog
+    from agentmark.record import RecordError, RecordVersionError, StepRecord
+    from agentmark.verify.verdict import Placement, Segment, Verdict
+    from agentmark.verify.verifier import Verifier
 
 __version__ = "0.1.0"
 
@@ -32,28 +35,41 @@ __version__ = "0.1.0"
 _HOMES = {
     "AgentMarkError": "agentmark.core.errors",
     "BehaviorDistribution": "agentmark.core.distribution",
-    "Choice": "agentmark.embed",
+    "ChainReport": "agentmark.chain.check",
+    "ChainWriter": "agentmark.chain.writer",
+    "Choice": "agentmark.embed.session",
     "ContextError": "agentmark.core.errors",
     "Decider": "agentmark.decide",
     "Decision": "agentmark.decide",
     "DistributionError": "agentmark.core.errors",
-    "ElicitationError": "agentmark.core.errors",
-    "Embedder": "agentmark.embed",
-    "Identity": "agentmark.registry",
-    "KeyFileError": "agentmark.core.errors",
-    "LogReader": "agentmark.log",
-    "LogWriter": "agentmark.log",
+    "ElicitationError": "agentmark.elicit.errors",
+    "Embedder": "agentmark.embed.embedder",
+    "Identity": "agentmark.identity.registry",
+    "KeyFileError": "agentmark.keys.errors",
+    "LogReader": "agentmark.log.read.jsonl",
+    "LogWriter": "agentmark.log.jsonl",
+    "MissingExtraError": "agentmark.errors",
+    "OtelSink": "agentmark.log.otel",
     "PayloadError": "agentmark.core.errors",
-    "RecordError": "agentmark.core.errors",
-    "RecordVersionError": "agentmark.core.errors",
-    "Registry": "agentmark.registry",
-    "RegistryError": "agentmark.core.errors",
-    "Session": "agentmark.embed",
-    "SettingError": "agentmark.core.errors",
-    "SharedKey": "agentmark.keys",
+    "Placement": "agentmark.verify.verdict",
+    "RecordError": "agentmark.record",
+    "RecordVersionError": "agentmark.record",
+    "Registry": "agentmark.identity.registry",
+    "RegistryError": "agentmark.identity.errors",
+    "RotatingLog": "agentmark.log.rotating",
+    "Segment": "agentmark.verify.verdict",
+    "Session": "agentmark.embed.session",
+    "SettingError": "agentmark.errors",
+    "SharedKey": "agentmark.keys.shared",
+    "SigningError": "agentmark.keys.signing",
+    "SigningKey": "agentmark.keys.signing",
+    "Sink": "agentmark.log.sink",
+    "SqliteLog": "agentmark.log.sqlite",
     "StepRecord": "agentmark.record",
-    "Verdict": "agentmark.verdict",
-    "Verifier": "agentmark.verify",
+    "Verdict": "agentmark.verify.verdict",
+    "Verifier": "agentmark.verify.verifier",
+    "open_log": "agentmark.log.read.source",
+    "verify_chain": "agentmark.chain.check",
 }
 
 
@@ -72,6 +88,8 @@ def __dir__() -> list[str]:
 __all__ = [
     "AgentMarkError",
     "BehaviorDistribution",
+    "ChainReport",
+    "ChainWriter",
     "Choice",
     "ContextError",
     "Decider",
@@ -83,16 +101,27 @@ __all__ = [
     "KeyFileError",
     "LogReader",
     "LogWriter",
+    "MissingExtraError",
+    "OtelSink",
     "PayloadError",
+    "Placement",
     "RecordError",
     "RecordVersionError",
     "Registry",
     "RegistryError",
+    "RotatingLog",
+    "Segment",
     "Session",
     "SettingError",
     "SharedKey",
+    "SigningError",
+    "SigningKey",
+    "Sink",
+    "SqliteLog",
     "StepRecord",
     "Verdict",
     "Verifier",
     "__version__",
+    "open_log",
+    "verify_chain",
 ]

@@ -9,25 +9,23 @@ import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, Protocol, Self
+from typing import Any, Literal, Self
 
 from agentmark.core.distribution import Rational
-from agentmark.core.errors import DistributionError, ElicitationError, SettingError
+from agentmark.core.errors import DistributionError
+from agentmark.elicit.errors import ElicitationError
 from agentmark.elicit.situation import Candidates, Elicitation, Elicitor, Message, Situation, one_line
-from agentmark.embed import Embedder, Session
-from agentmark.log import LogWriter
+from agentmark.embed.embedder import Embedder
+from agentmark.embed.session import Session
+from agentmark.errors import SettingError
+from agentmark.log.jsonl import LogWriter
+from agentmark.log.sink import Sink
 from agentmark.record import StepRecord
 
 # A decision among one candidate needs no model.
 ONLY_CANDIDATE = "only candidate"
 # What a log calls a behavior that was not among the candidates.
 OTHER = "(other)"
-
-
-class Sink(Protocol):
-    """Where records go: a `LogWriter`, a database, a tracer."""
-
-    def write(self, record: StepRecord) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)

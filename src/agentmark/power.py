@@ -7,17 +7,17 @@ from random import Random
 from statistics import fmean
 
 from agentmark.core.distribution import WEIGHT_BITS, BehaviorDistribution
-from agentmark.core.errors import SettingError
 from agentmark.core.evidence import NOISE_RATES, Evidence
 from agentmark.core.payload import check_payload_len
 from agentmark.core.prf import DIGEST_SIZE
 from agentmark.core.theory import entropy
-from agentmark.embed import Embedder
-from agentmark.intake import read_step
-from agentmark.keys import SharedKey
+from agentmark.embed.embedder import Embedder
+from agentmark.errors import SettingError
+from agentmark.keys.secret import KEY_SIZE
+from agentmark.keys.shared import SharedKey
 from agentmark.record import SCHEMES, StepRecord
-from agentmark.secret import KEY_SIZE
-from agentmark.verdict import DEFAULT_THRESHOLD
+from agentmark.verify.intake import read_step
+from agentmark.verify.verdict import DEFAULT_THRESHOLD
 
 # What is left of P_t in the log: all of it, the weight of the chosen behavior, or the behavior alone.
 FULL, CHOSEN, ACTION = "full", "chosen", "action"

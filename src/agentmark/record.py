@@ -11,7 +11,7 @@ from typing import Any, Self
 from agentmark.core.canonical import MAX_SAFE_INTEGER, canonical_bytes, is_unicode
 from agentmark.core.context import context_digest
 from agentmark.core.distribution import TOTAL_WEIGHT, BehaviorDistribution, checked_total, first_repeated
-from agentmark.core.errors import ContextError, DistributionError, PayloadError, RecordError, RecordVersionError
+from agentmark.core.errors import AgentMarkError, ContextError, DistributionError, PayloadError
 from agentmark.core.payload import check_payload_len
 from agentmark.core.prf import DIGEST_SIZE
 
@@ -32,6 +32,25 @@ _REQUIRED = (
 )
 _OPTIONAL = ("partial", "reason", "enforced", "raw_context", "meta", "prev")
 _FIELDS = frozenset((*_REQUIRED, *_OPTIONAL))
+
+
+class RecordError(AgentMarkError, ValueError):
+    """A step record that is broken. `where` is a line number or a session and step."""
+
+    def __init__(self, where: str, field: str, fault: str) -> None:
+        super().__init__(f"record {where}: {field}: {fault}")
+        self.where = where
+        self.field = field
+        self.fault = fault
+
+
+class RecordVersionError(RecordError):
+    """A record of a version or scheme that this build does not read."""
+
+    def __init__(self, where: str, field: str, found: object, known: str) -> None:
+        super().__init__(where, field, f"found {found!r}, this build reads {known}")
+        self.found = found
+        self.known = known
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

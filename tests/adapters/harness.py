@@ -11,7 +11,7 @@ from agentmark import Embedder, LogReader, SharedKey, StepRecord, Verdict, Verif
 from agentmark.decide import Decider
 from agentmark.elicit.situation import ANSWER, Elicitor
 
-ROOT = Path(__file__).parent.parent.parent
+ROOT = Path(__file__).parents[2]
 KEY = SharedKey(bytes(range(32)))
 PAYLOAD = 0x2A
 

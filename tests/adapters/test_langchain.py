@@ -19,7 +19,7 @@ from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResu
 from pydantic import BaseModel
 
 from agentmark.adapters.langchain import AgentMarkMiddleware, chat
-from agentmark.core.errors import ElicitationError
+from agentmark.elicit.errors import ElicitationError
 from agentmark.elicit.situation import ANSWER
 from agentmark.elicit.verbalised import Verbalised
 from agentmark.testing import ScriptedElicitor

@@ -24,7 +24,7 @@ from harness import PAYLOAD, SPREAD, Shop, arguments, decider, records, run_page
 from pydantic import BaseModel
 
 from agentmark.adapters.openai_agents import AgentMarkModel, AgentMarkProvider, chat
-from agentmark.core.errors import ElicitationError
+from agentmark.elicit.errors import ElicitationError
 from agentmark.elicit.situation import ANSWER
 from agentmark.elicit.verbalised import Verbalised
 from agentmark.testing import ScriptedElicitor

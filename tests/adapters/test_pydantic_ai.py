@@ -23,7 +23,7 @@ from pydantic_ai.settings import ToolOrOutput
 from pydantic_ai.usage import UsageLimits
 
 from agentmark.adapters.pydantic_ai import AgentMarkCapability, chat
-from agentmark.core.errors import ElicitationError
+from agentmark.elicit.errors import ElicitationError
 from agentmark.elicit.situation import ANSWER, Situation
 from agentmark.elicit.verbalised import Verbalised
 from agentmark.testing import ScriptedElicitor

@@ -22,7 +22,7 @@ from smolagents.models import (
 )
 
 from agentmark.adapters.smolagents import AgentMarkModel, chat
-from agentmark.core.errors import ElicitationError
+from agentmark.elicit.errors import ElicitationError
 from agentmark.elicit.verbalised import Verbalised
 from agentmark.testing import ScriptedElicitor
 

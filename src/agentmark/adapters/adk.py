@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from agentmark.adapters.common import message, what_was_done, with_answer
-from agentmark.core.errors import MissingExtraError
 from agentmark.decide import Decider, Decision
 from agentmark.elicit.chat import ChatReply, ChatRequest, FunctionChat
 from agentmark.elicit.situation import ANSWER, Candidate, Message
+from agentmark.errors import MissingExtraError
 
 try:
     from google.adk.models import BaseLlm, LlmRequest, LlmResponse

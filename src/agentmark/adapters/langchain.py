@@ -4,10 +4,10 @@ from collections.abc import Callable
 from typing import Any
 
 from agentmark.adapters.common import chat_reply, message, model_name, observed, settings_of, with_answer
-from agentmark.core.errors import MissingExtraError
 from agentmark.decide import Decider, Decision
 from agentmark.elicit.chat import ChatReply, ChatRequest, FunctionChat
 from agentmark.elicit.situation import ANSWER, Candidate, Message
+from agentmark.errors import MissingExtraError
 
 try:
     from langchain.agents.middleware import AgentMiddleware, ModelRequest, ModelResponse

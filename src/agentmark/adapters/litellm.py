@@ -5,9 +5,9 @@ from typing import Any
 from uuid import uuid4
 
 from agentmark.adapters.common import candidates_of_body, forced_body, observed, settings_of
-from agentmark.core.errors import MissingExtraError
 from agentmark.decide import Decider, Decision
 from agentmark.elicit.chat import ChatReply, ChatRequest, FunctionChat
+from agentmark.errors import MissingExtraError
 
 try:
     import litellm

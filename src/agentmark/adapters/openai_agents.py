@@ -5,10 +5,10 @@ from dataclasses import replace
 from typing import Any
 
 from agentmark.adapters import common
-from agentmark.core.errors import MissingExtraError
 from agentmark.decide import Decider, Decision
 from agentmark.elicit.chat import ChatReply, ChatRequest, FunctionChat
 from agentmark.elicit.situation import ANSWER, Candidate
+from agentmark.errors import MissingExtraError
 
 try:
     import agents

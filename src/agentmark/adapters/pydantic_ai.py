@@ -4,10 +4,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from agentmark.adapters import common
-from agentmark.core.errors import MissingExtraError
 from agentmark.decide import Decider
 from agentmark.elicit.chat import ChatReply, ChatRequest, FunctionChat
 from agentmark.elicit.situation import ANSWER, Candidate, Message
+from agentmark.errors import MissingExtraError
 
 try:
     from pydantic_ai import direct, messages

@@ -8,10 +8,10 @@ from dataclasses import replace
 from typing import Any
 
 from agentmark.adapters.common import chat_reply, message, observed
-from agentmark.core.errors import MissingExtraError
 from agentmark.decide import Decider, Decision
 from agentmark.elicit.chat import ChatReply, ChatRequest, FunctionChat
 from agentmark.elicit.situation import Candidate
+from agentmark.errors import MissingExtraError
 
 try:
     from smolagents.models import ChatMessage, MessageRole, agglomerate_stream_deltas, get_tool_json_schema

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from agentmark.cli.common import EXIT_DONE, new_command, show_progress
 from agentmark.cli.model_options import LOCAL_ELICITORS, add_model_options, open_model
-from agentmark.core.errors import SettingError
+from agentmark.errors import SettingError
 
 if TYPE_CHECKING:
     from agentmark.elicit.calibration import Calibration, Estimate

@@ -6,9 +6,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from agentmark.chain import ChainReport, verify_chain
+from agentmark.chain.check import ChainReport, verify_chain
 from agentmark.cli.common import EXIT_DONE, new_command
-from agentmark.log import LogReader
+from agentmark.log.read.jsonl import LogReader
 
 EXIT_FINDINGS = 1
 # Findings beyond this many are counted, not listed.

@@ -5,8 +5,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from agentmark.core.errors import SettingError
-from agentmark.keys import ENVIRONMENT_VARIABLE, SharedKey
+from agentmark.errors import SettingError
+from agentmark.keys.shared import ENVIRONMENT_VARIABLE, SharedKey
 
 EXIT_DONE = EXIT_ATTRIBUTED = 0
 EXIT_NOT_ATTRIBUTED = 1

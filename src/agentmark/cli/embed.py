@@ -6,15 +6,16 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from agentmark.chain import ChainWriter
+from agentmark.chain.writer import ChainWriter
 from agentmark.cli.common import EXIT_BAD_INPUT, EXIT_DONE, add_key_option, load_one_key, new_command
 from agentmark.cli.weight_lines import parse_payload, parse_weight_lines
-from agentmark.core.errors import AgentMarkError, SettingError
-from agentmark.embed import Embedder
-from agentmark.log import LogWriter
+from agentmark.core.errors import AgentMarkError
+from agentmark.embed.embedder import Embedder
+from agentmark.errors import SettingError
+from agentmark.identity.registry import Registry
+from agentmark.keys.signing import SigningKey
+from agentmark.log.jsonl import LogWriter
 from agentmark.record import SCHEMES
-from agentmark.registry import Registry
-from agentmark.signing import SigningKey
 
 
 def add_parser(commands: Any) -> None:

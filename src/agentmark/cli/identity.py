@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from agentmark.cli.common import EXIT_DONE, new_command
-from agentmark.registry import Registry
+from agentmark.identity.registry import Registry
 
 
 def add_parser(commands: Any) -> None:

@@ -8,9 +8,9 @@ from typing import Any
 
 from agentmark.cli.common import EXIT_DONE, LOG_HELP, new_command, printable
 from agentmark.core.theory import capacity, entropy, race_capacity
-from agentmark.intake import outcomes_without_key
-from agentmark.readers import LogSource, open_log
+from agentmark.log.read import LogSource, open_log
 from agentmark.record import StepRecord
+from agentmark.verify.intake import outcomes_without_key
 
 
 def add_parser(commands: Any) -> None:

@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from agentmark.cli.common import EXIT_DONE, new_command
-from agentmark.core.errors import SettingError
-from agentmark.keys import SharedKey
+from agentmark.errors import SettingError
+from agentmark.keys.shared import SharedKey
 
 
 def add_parser(commands: Any) -> None:

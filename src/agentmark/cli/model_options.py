@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agentmark.core.errors import SettingError
+from agentmark.errors import SettingError
 
 if TYPE_CHECKING:
     from agentmark.elicit.chat import Chat

@@ -8,10 +8,11 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from agentmark.charts import CHART_STYLE, Series, line_chart, line_chart_file
 from agentmark.cli.common import EXIT_DONE, new_command, show_progress
 from agentmark.core.distribution import BehaviorDistribution
-from agentmark.core.errors import DistributionError, SettingError
+from agentmark.core.errors import DistributionError
+from agentmark.errors import SettingError
+from agentmark.log.read import log_files, open_log
 from agentmark.power import (
     DEFAULT_MAX_STEPS,
     DEFAULT_PAYLOAD_LENS,
@@ -28,9 +29,9 @@ from agentmark.power import (
     sample_source,
     steps_needed,
 )
-from agentmark.readers import log_files, open_log
 from agentmark.record import SCHEMES
-from agentmark.verdict import DEFAULT_THRESHOLD
+from agentmark.report.charts import CHART_STYLE, Series, line_chart, line_chart_file
+from agentmark.verify.verdict import DEFAULT_THRESHOLD
 
 COLOURS = 6
 PROGRESS_PAUSE_S = 2.0

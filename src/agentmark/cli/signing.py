@@ -30,7 +30,7 @@ def add_parser(commands: Any) -> None:
 
 
 def make_key(arguments: argparse.Namespace) -> int:
-    from agentmark.signing import SigningKey
+    from agentmark.keys.signing import SigningKey
 
     key = SigningKey.generate()
     key.save(arguments.file)

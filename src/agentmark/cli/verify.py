@@ -9,7 +9,7 @@ from math import isinf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from agentmark.checkpoint import Checkpoint
+from agentmark.chain.checkpoint import Checkpoint
 from agentmark.cli.common import (
     EXIT_ATTRIBUTED,
     EXIT_NOT_ATTRIBUTED,
@@ -21,16 +21,16 @@ from agentmark.cli.common import (
     show_progress,
 )
 from agentmark.cli.weight_lines import parse_payload
-from agentmark.core.errors import RecordError, SettingError
 from agentmark.core.payload import payload_to_int
-from agentmark.core.symbol_search import DEFAULT_SEARCH_LIMIT
-from agentmark.intake import USED
-from agentmark.readers import NATIVE, log_files, open_log
-from agentmark.record import StepRecord
-from agentmark.registry import Registry
-from agentmark.signing import check_public_key
-from agentmark.verdict import DEFAULT_THRESHOLD, Placement, Verdict
-from agentmark.verify import DEFAULT_OFFSETS, Verifier
+from agentmark.errors import SettingError
+from agentmark.identity.registry import Registry
+from agentmark.keys.signing import check_public_key
+from agentmark.log.read import NATIVE, log_files, open_log
+from agentmark.record import RecordError, StepRecord
+from agentmark.verify.intake import USED
+from agentmark.verify.search.symbols import DEFAULT_SEARCH_LIMIT
+from agentmark.verify.verdict import DEFAULT_THRESHOLD, Placement, Verdict
+from agentmark.verify.verifier import DEFAULT_OFFSETS, Verifier
 
 if TYPE_CHECKING:
     from agentmark.report import ChainPart, Report

@@ -10,12 +10,10 @@ from typing import Any
 
 from agentmark.cli import verify
 from agentmark.cli.common import show_progress
-from agentmark.core.errors import SettingError
-from agentmark.core.symbol_search import DEFAULT_SEARCH_LIMIT
-from agentmark.decode.splice import SHORTEST_WINDOW, Stretch, segment
-from agentmark.intake import Intake
-from agentmark.keys import SharedKey
-from agentmark.registry import Registry
+from agentmark.errors import SettingError
+from agentmark.identity.registry import Registry
+from agentmark.keys.shared import SharedKey
+from agentmark.keys.signing import SigningKey
 from agentmark.report import (
     ChainPart,
     InputFile,
@@ -26,9 +24,11 @@ from agentmark.report import (
     render_report,
     sign_report,
 )
-from agentmark.signing import SigningKey
-from agentmark.verdict import DEFAULT_THRESHOLD, Placement, Segment, Verdict
-from agentmark.verify import Verifier
+from agentmark.verify.intake import Intake
+from agentmark.verify.search.splice import SHORTEST_WINDOW, Stretch, segment
+from agentmark.verify.search.symbols import DEFAULT_SEARCH_LIMIT
+from agentmark.verify.verdict import DEFAULT_THRESHOLD, Placement, Segment, Verdict
+from agentmark.verify.verifier import Verifier
 
 
 class ReportCase:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from agentmark.core.distribution import first_repeated
-from agentmark.core.errors import SettingError
+from agentmark.errors import SettingError
 
 MEMBERS = ("weights", "context", "meta")
 

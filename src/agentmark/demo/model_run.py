@@ -15,9 +15,10 @@ from agentmark.demo.recovery import Recovery, recover
 from agentmark.demo.run import PAYLOAD_LEN, TENANT, issue
 from agentmark.elicit.chat import Chat
 from agentmark.elicit.situation import Elicitor
-from agentmark.embed import Embedder
-from agentmark.keys import SharedKey
-from agentmark.log import LogReader, LogWriter
+from agentmark.embed.embedder import Embedder
+from agentmark.keys.shared import SharedKey
+from agentmark.log.jsonl import LogWriter
+from agentmark.log.read.jsonl import LogReader
 from agentmark.record import StepRecord
 
 MIN_DECISIONS, MAX_STEPS = 60, 8

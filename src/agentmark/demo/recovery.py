@@ -6,13 +6,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from agentmark.core.evidence import Evidence
-from agentmark.intake import read_step
-from agentmark.keys import SharedKey
-from agentmark.log import LogReader, LogWriter
+from agentmark.identity.registry import Registry
+from agentmark.keys.shared import SharedKey
+from agentmark.log.jsonl import LogWriter
+from agentmark.log.read.jsonl import LogReader
 from agentmark.record import StepRecord
-from agentmark.registry import Registry
-from agentmark.verdict import Verdict
-from agentmark.verify import Verifier
+from agentmark.verify.intake import read_step
+from agentmark.verify.verdict import Verdict
+from agentmark.verify.verifier import Verifier
 
 LOSS_RATE = 0.4
 FOREIGN_SHARE = 0.1

@@ -9,12 +9,12 @@ from pathlib import Path
 
 from agentmark.demo.courier import Episode, Planner, Town, run_episode
 from agentmark.demo.recovery import Recovery, recover
-from agentmark.embed import Embedder
-from agentmark.keys import SharedKey
-from agentmark.log import LogWriter
+from agentmark.embed.embedder import Embedder
+from agentmark.identity.registry import Registry
+from agentmark.keys.shared import SharedKey
+from agentmark.log.jsonl import LogWriter
 from agentmark.policies import BaselineSession, Chooser, RedGreenSession
 from agentmark.record import StepRecord
-from agentmark.registry import Registry
 
 TENANTS = ("acme-eu", "acme-us", "globex")
 TENANT = "acme-eu"

@@ -2,12 +2,13 @@
 
 from random import Random, SystemRandom
 
-from agentmark.core.errors import SettingError, UnsupportedError
 from agentmark.elicit.decisions import Decisions
 from agentmark.elicit.endpoint import Endpoint, HttpChat
+from agentmark.elicit.errors import UnsupportedError
 from agentmark.elicit.labels import Labels
 from agentmark.elicit.situation import Elicitation, Elicitor, Situation
 from agentmark.elicit.verbalised import Verbalised
+from agentmark.errors import SettingError
 
 NAMES = ("decisions", "systemone", "labels", "verbalised")
 

@@ -10,8 +10,9 @@ from statistics import fmean
 from typing import TypedDict
 
 from agentmark.core.distribution import TOTAL_WEIGHT, BehaviorDistribution
-from agentmark.core.errors import DistributionError, ElicitationError
+from agentmark.core.errors import DistributionError
 from agentmark.elicit.chat import Chat, ChatRequest
+from agentmark.elicit.errors import ElicitationError
 from agentmark.elicit.logits import OPENING, name_question
 from agentmark.elicit.situation import Elicitor, Situation
 

@@ -6,8 +6,10 @@ from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Protocol
 
-from agentmark.core.errors import AgentMarkError, SettingError, UpstreamError
+from agentmark.core.errors import AgentMarkError
+from agentmark.elicit.errors import UpstreamError
 from agentmark.elicit.situation import Elicitation, Message, Situation, whole
+from agentmark.errors import SettingError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,10 +7,11 @@ from dataclasses import dataclass, field
 from math import inf
 from typing import Any
 
-from agentmark.core.errors import SettingError, UnsupportedError, UpstreamError
 from agentmark.elicit.endpoint import Endpoint
+from agentmark.elicit.errors import UnsupportedError, UpstreamError
 from agentmark.elicit.prompts import transcript
 from agentmark.elicit.situation import Elicitation, Situation, whole
+from agentmark.errors import SettingError
 
 MIN_OPTIONS, MAX_OPTIONS = 2, 255
 _QUESTION = "next_step"

@@ -11,9 +11,10 @@ from http.client import HTTPException
 from typing import Any
 from urllib.parse import urlsplit
 
-from agentmark.core.errors import SettingError, UnsupportedError, UpstreamError
 from agentmark.elicit.chat import ChatReply, ChatRequest
+from agentmark.elicit.errors import UnsupportedError, UpstreamError
 from agentmark.elicit.situation import whole
+from agentmark.errors import SettingError
 
 MAX_REPLY_BYTES = 16 << 20
 _BAD_PARAMETER = (400, 422)

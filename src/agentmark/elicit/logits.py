@@ -11,11 +11,12 @@ from itertools import product
 from string import ascii_uppercase
 from typing import Literal
 
-from agentmark.core.errors import SettingError, UnsupportedError
+from agentmark.elicit.errors import UnsupportedError
 from agentmark.elicit.labels import judged
 from agentmark.elicit.prompts import transcript
 from agentmark.elicit.situation import Candidate, Elicitation, Message, Situation
 from agentmark.elicit.tokens import Ask, Reading, Token, TokenModel
+from agentmark.errors import SettingError
 
 # The reply is begun for the model. What follows begins with a space, so that tokens never straddle the seam.
 OPENING = "Choice:"

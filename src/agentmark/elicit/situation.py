@@ -6,7 +6,7 @@ from typing import Any, Protocol, Self
 
 from agentmark.core.canonical import MAX_SAFE_INTEGER
 from agentmark.core.distribution import Rational, first_repeated
-from agentmark.core.errors import SettingError
+from agentmark.errors import SettingError
 
 # The behavior "answer the user now". No provider allows brackets in the name of a tool, so it cannot meet one.
 ANSWER = "(answer)"

@@ -5,9 +5,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Self
 
-from agentmark.core.errors import MissingExtraError, SettingError, UpstreamError
+from agentmark.elicit.errors import UpstreamError
 from agentmark.elicit.situation import Message
 from agentmark.elicit.tokens import Ask, Reading, Token
+from agentmark.errors import MissingExtraError, SettingError
 
 _MARKER = "REPLY"
 

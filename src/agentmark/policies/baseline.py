@@ -3,7 +3,7 @@
 import random
 
 from agentmark.core.distribution import WEIGHT_BITS, BehaviorDistribution, Probabilities
-from agentmark.embed import Choice
+from agentmark.embed.session import Choice
 from agentmark.policies.chooser import PeerLog
 
 

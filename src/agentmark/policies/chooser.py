@@ -6,7 +6,7 @@ from typing import Protocol
 
 from agentmark.core.context import context_digest, context_fields
 from agentmark.core.distribution import BehaviorDistribution, Probabilities
-from agentmark.embed import SESSION_NONCE_SIZE, Choice
+from agentmark.embed.session import SESSION_NONCE_SIZE, Choice
 from agentmark.record import StepRecord
 
 

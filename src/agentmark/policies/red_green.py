@@ -11,8 +11,8 @@ from math import erfc, exp, floor, sqrt
 
 from agentmark.core.distribution import WEIGHT_BITS, BehaviorDistribution, Probabilities
 from agentmark.core.prf import prf
-from agentmark.embed import Choice
-from agentmark.keys import SharedKey
+from agentmark.embed.session import Choice
+from agentmark.keys.shared import SharedKey
 from agentmark.policies.chooser import PeerLog
 from agentmark.record import StepRecord
 

@@ -4,10 +4,11 @@ import os
 from collections.abc import Sequence
 from typing import TypedDict
 
-from agentmark.chain import Checkpoint, Finding, FindingKind, verify_chain
-from agentmark.core.errors import RecordError
-from agentmark.record import StepRecord
-from agentmark.signing import SigningError
+from agentmark.chain.check import verify_chain
+from agentmark.chain.checkpoint import Checkpoint
+from agentmark.chain.session import Finding, FindingKind
+from agentmark.keys.signing import SigningError
+from agentmark.record import RecordError, StepRecord
 
 # Findings beyond these are counted, not listed: `agentmark chain --json` lists all.
 MAX_CHAIN_FINDINGS = 200

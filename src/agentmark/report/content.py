@@ -16,10 +16,10 @@ from agentmark.core.evidence import Evidence
 from agentmark.core.linear import LinearSystem
 from agentmark.core.rlnc import Equation
 from agentmark.core.theory import false_positive_rate
-from agentmark.intake import IMPOSSIBLE, USED, Intake
 from agentmark.report.chain_part import ChainPart
 from agentmark.report.numbers import bits_text, rate_in_words, rate_text
-from agentmark.verdict import Placement, Segment, StepFinding, Verdict
+from agentmark.verify.intake import IMPOSSIBLE, USED, Intake
+from agentmark.verify.verdict import Placement, Segment, StepFinding, Verdict
 
 REPORT_VERSION = 1
 # Records beyond these are counted, not shown; so are candidates of one step, and points of a curve are thinned out.

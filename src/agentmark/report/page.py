@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Sequence
 from html import escape
 
-from agentmark.charts import Series, line_chart
 from agentmark.core.distribution import TOTAL_WEIGHT
 from agentmark.report.chain_part import ChainFindingPart, ChainPart
+from agentmark.report.charts import Series, line_chart
 from agentmark.report.content import (
     CONSISTENT,
     CONTRADICTING,
@@ -22,7 +22,7 @@ from agentmark.report.content import (
 from agentmark.report.numbers import count_text
 from agentmark.report.signature import report_digest
 from agentmark.report.style import STYLE
-from agentmark.verdict import CLAIM
+from agentmark.verify.verdict import CLAIM
 
 ROWS_OPEN = 200
 CANDIDATES_SHOWN = 6

@@ -5,8 +5,8 @@ from typing import Any
 
 from agentmark.core.canonical import canonical_bytes
 from agentmark.core.errors import AgentMarkError, ContextError
+from agentmark.keys.signing import SigningKey, check_public_key, verify_signature
 from agentmark.report.content import REPORT_VERSION, Report
-from agentmark.signing import SigningKey, check_public_key, verify_signature
 
 REPORT_LABEL = b"agentmark/1 report"
 ALGORITHM = "Ed25519"

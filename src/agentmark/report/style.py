@@ -1,6 +1,6 @@
 """How the report looks: light and dark, on paper and on a phone."""
 
-from agentmark.charts import CHART_STYLE
+from agentmark.report.charts import CHART_STYLE
 
 STYLE = (
     CHART_STYLE

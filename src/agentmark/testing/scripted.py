@@ -3,8 +3,8 @@
 from collections.abc import Callable, Iterable, Mapping
 
 from agentmark.core.distribution import Rational
-from agentmark.core.errors import ElicitationError
 from agentmark.elicit.chat import ChatReply, ChatRequest
+from agentmark.elicit.errors import ElicitationError
 from agentmark.elicit.situation import Elicitation, Situation
 
 Weights = Mapping[str, Rational]

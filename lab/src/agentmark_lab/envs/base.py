@@ -1,0 +1,80 @@
+"""What the lab asks of an environment, and how it finds one."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from typing import Protocol, cast
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One task; `group` is the paper's label for its kind (A1 to A6, T1 to T6) or the environment's own."""
+
+    id: str
+    group: str
+
+
+class Episode(Protocol):
+    """A task that is being worked on. Behaviors are chosen by name; what it takes to execute one is the episode's."""
+
+    @property
+    def goal(self) -> str: ...
+
+    @property
+    def observation(self) -> str: ...
+
+    @property
+    def behaviors(self) -> Sequence[str]:
+        """What can be done now: at least one, each once."""
+
+    @property
+    def done(self) -> bool: ...
+
+    @property
+    def success(self) -> bool:
+        """By the environment's own check."""
+
+    def expert(self) -> str | None:
+        """What the environment's expert would do now; None when it is at a loss."""
+
+    def step(self, behavior: str) -> None: ...
+
+
+class Environment(Protocol):
+    """A set of tasks. It is opened once in a process and starts any number of episodes, one at a time."""
+
+    @property
+    def max_steps(self) -> int: ...
+
+    def tasks(self) -> Sequence[Task]: ...
+
+    def start(self, task: Task, *, seed: int) -> Episode: ...
+
+
+# Module and class of each; a module is imported when its environment is opened, and says what it misses.
+ENVIRONMENTS = {
+    "alfworld-id": "agentmark_lab.envs.alfworld:SeenHouses",
+    "alfworld-ood": "agentmark_lab.envs.alfworld:UnseenHouses",
+    "toolbench": "agentmark_lab.envs.toolbench:ToolBench",
+    "bfcl": "agentmark_lab.envs.bfcl:MultiTurn",
+    "agentdojo": "agentmark_lab.envs.agentdojo:AgentDojo",
+    "scienceworld": "agentmark_lab.envs.scienceworld:ScienceWorld",
+}
+# Some tasks of the above, for a quick look where any of them would be a long one.
+PARTS = {"scienceworld-short": "agentmark_lab.envs.scienceworld:ShortTasks"}
+
+
+def of_each_group(tasks: Iterable[Task], count: int) -> list[Task]:
+    """The first so many tasks of each group."""
+    groups: dict[str, list[Task]] = {}
+    for task in tasks:
+        groups.setdefault(task.group, []).append(task)
+    return [task for members in groups.values() for task in members[:count]]
+
+
+@cache
+def open_environment(name: str) -> Environment:
+    """The environment of this name, opened once for each process."""
+    module, _, attribute = {**ENVIRONMENTS, **PARTS}[name].partition(":")
+    return cast(Environment, getattr(import_module(module), attribute)())

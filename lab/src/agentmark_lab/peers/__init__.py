@@ -1,0 +1,1 @@
+"""Other people's schemes, written from their papers, for comparison."""

@@ -1,0 +1,165 @@
+"""The digests that link records, and the signed checkpoints over them (docs/chain.md)."""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from datetime import datetime, timedelta
+from hashlib import blake2b
+from typing import Any, Self
+
+from agentmark.core.canonical import MAX_SAFE_INTEGER, canonical_bytes, is_unicode
+from agentmark.core.prf import DIGEST_SIZE
+from agentmark.keys.signing import PUBLIC_KEY_SIZE, SIGNATURE_SIZE, SigningKey, is_hex, verify_signature
+from agentmark.record import RecordError, RecordVersionError, StepRecord, _refuse_constant, _refuse_repeated_names
+
+CHECKPOINT_VERSION = 1
+CHECKPOINT_MEMBER = "agentmark_checkpoint"
+
+# A label for every use, so that no digest or signature of one kind can pass for another.
+LINK = b"agentmark/1 chain"
+START = b"agentmark/1 chain start"
+CHECKPOINT_DIGEST = b"agentmark/1 checkpoint digest"
+CHECKPOINT_SIGNATURE = b"agentmark/1 checkpoint signature"
+
+
+def link_digest(record: StepRecord) -> str:
+    """What the next record of the session carries as `prev`: the digest of this one, its own `prev` included."""
+    content = record.as_dict()
+    # Member by member, because each may be nested as deeply as canonical JSON allows. The names are ASCII.
+    members = [canonical_bytes(name) + b":" + canonical_bytes(content[name], field=name) for name in sorted(content)]
+    return _digest(LINK, b"{" + b",".join(members) + b"}")
+
+
+def start_digest(session: str) -> str:
+    """What the first record of a session carries as `prev`, so that a removed head shows."""
+    return _digest(START, session.encode("utf-8"))
+
+
+def _digest(label: bytes, data: bytes) -> str:
+    return blake2b(label + b"\0" + data, digest_size=DIGEST_SIZE).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """What a checkpoint says of one session: how many linked records, and the digest of the last."""
+
+    count: int
+    head: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checkpoint:
+    """A signed line in the log. It states the sessions that grew since the checkpoint before it."""
+
+    sessions: Mapping[str, Statement]
+    total: int
+    previous: str | None
+    time: str
+    public_key: str
+    signature: str
+    line: int | None = field(default=None, compare=False)
+
+    @classmethod
+    def sign(
+        cls, key: SigningKey, sessions: Mapping[str, Statement], *, total: int, previous: str | None, time: str
+    ) -> Self:
+        """State and sign. The same arguments give the same line: Ed25519 draws no randomness."""
+        unsigned = cls(
+            sessions=sessions, total=total, previous=previous, time=time, public_key=key.public_key, signature=""
+        )
+        return replace(unsigned, signature=key.sign(CHECKPOINT_SIGNATURE, unsigned._signed_bytes()))
+
+    @property
+    def digest(self) -> str:
+        """What the next checkpoint carries as `previous`; keep it elsewhere to pin the log up to here."""
+        return _digest(CHECKPOINT_DIGEST, canonical_bytes(self.as_dict()))
+
+    def is_genuine(self) -> bool:
+        """Whether the holder of `public_key` signed exactly this. Whose key that is, is another question."""
+        return verify_signature(self.public_key, CHECKPOINT_SIGNATURE, self._signed_bytes(), self.signature)
+
+    def _signed_bytes(self) -> bytes:
+        content = self.as_dict()
+        del content["signature"]
+        return canonical_bytes(content)
+
+    def as_dict(self) -> dict[str, Any]:
+        return {
+            CHECKPOINT_MEMBER: CHECKPOINT_VERSION,
+            "sessions": {session: asdict(statement) for session, statement in self.sessions.items()},
+            "total": self.total,
+            "previous": self.previous,
+            "time": self.time,
+            "public_key": self.public_key,
+            "signature": self.signature,
+        }
+
+    def to_json(self) -> str:
+        """One line of JSON, without its newline."""
+        return json.dumps(self.as_dict(), ensure_ascii=False, separators=(",", ":"))
+
+    @classmethod
+    def from_json(cls, text: str | bytes, *, where: str = "?", line: int | None = None) -> Self:
+        """Parse and validate one line; the signature is judged later."""
+        try:
+            text = text.decode("utf-8") if isinstance(text, bytes) else text
+            content = json.loads(text, object_pairs_hook=_refuse_repeated_names, parse_constant=_refuse_constant)
+        except (ValueError, RecursionError):
+            raise RecordError(where, "checkpoint", "is not valid JSON, or names a member twice") from None
+        return cls.from_dict(content, where=where, line=line)
+
+    @classmethod
+    def from_dict(cls, content: object, *, where: str = "?", line: int | None = None) -> Self:
+        """Validate a parsed checkpoint. Nothing is repaired: the first fault is raised, with its field."""
+        if not isinstance(content, dict) or CHECKPOINT_MEMBER not in content:
+            raise RecordError(where, CHECKPOINT_MEMBER, "is missing: not a checkpoint")
+        version = content[CHECKPOINT_MEMBER]
+        if type(version) is not int or version != CHECKPOINT_VERSION:
+            raise RecordVersionError(where, CHECKPOINT_MEMBER, version, f"version {CHECKPOINT_VERSION}")
+        for name in content.keys() ^ _CHECKPOINT_FIELDS.keys():
+            raise RecordError(where, str(name), "is missing" if name in _CHECKPOINT_FIELDS else "is not a field of it")
+        for name, (is_valid, expected) in _CHECKPOINT_FIELDS.items():
+            if not is_valid(content[name]):
+                raise RecordError(where, name, f"is not {expected}")
+        stated = {session: Statement(**statement) for session, statement in content["sessions"].items()}
+        given = {name: content[name] for name in ("total", "previous", "time", "public_key", "signature")}
+        return cls(sessions=stated, **given, line=line)
+
+
+def _is_count(value: object) -> bool:
+    return type(value) is int and 0 < value <= MAX_SAFE_INTEGER
+
+
+def is_digest(value: object) -> bool:
+    """True for a digest as text: 64 lower-case hexadecimal digits."""
+    return is_hex(value, DIGEST_SIZE)
+
+
+def _is_statements(value: object) -> bool:
+    return isinstance(value, dict) and all(
+        session
+        and is_unicode(session)
+        and isinstance(statement, dict)
+        and statement.keys() == {"count", "head"}
+        and _is_count(statement["count"])
+        and is_digest(statement["head"])
+        for session, statement in value.items()
+    )
+
+
+def _is_utc(value: object) -> bool:
+    try:
+        return isinstance(value, str) and datetime.fromisoformat(value).utcoffset() == timedelta(0)
+    except ValueError:
+        return False
+
+
+_CHECKPOINT_FIELDS: dict[str, tuple[Callable[[object], bool], str]] = {
+    CHECKPOINT_MEMBER: (_is_count, "a version"),
+    "sessions": (_is_statements, "an object of sessions, each with its count and head"),
+    "total": (_is_count, "a count"),
+    "previous": (lambda value: value is None or is_digest(value), "a digest or null"),
+    "time": (_is_utc, "a time in UTC"),
+    "public_key": (lambda value: is_hex(value, PUBLIC_KEY_SIZE), f"{2 * PUBLIC_KEY_SIZE} hexadecimal digits"),
+    "signature": (lambda value: is_hex(value, SIGNATURE_SIZE), f"{2 * SIGNATURE_SIZE} hexadecimal digits"),
+}

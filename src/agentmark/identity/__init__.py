@@ -1,0 +1,1 @@
+"""Who has which payload: the registry of identities, as a file of lines or a SQLite table."""

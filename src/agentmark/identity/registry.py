@@ -1,0 +1,204 @@
+"""Issued identities: which name has which payload, and since when."""
+
+import json
+import os
+import secrets
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Self
+
+from agentmark.core.canonical import is_unicode
+from agentmark.core.errors import PayloadError
+from agentmark.core.payload import check_payload_len
+from agentmark.identity.errors import RegistryError
+from agentmark.times import utc_now
+
+try:
+    import fcntl
+except ImportError:  # Windows has no advisory locks of this kind; there a registry has one writer at a time.
+    fcntl = None  # type: ignore[assignment]
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """One entry. Times are ISO 8601 in UTC."""
+
+    name: str
+    payload: int
+    issued_at: str | None = None
+    revoked_at: str | None = None
+
+
+class Registry:
+    """Names and payloads, each unique, all of one length. A revoked identity stays: old logs still carry it."""
+
+    def __init__(self, payload_len: int, identities: Iterable[Identity] = ()) -> None:
+        self.payload_len = check_payload_len(payload_len)
+        self._by_name: dict[str, Identity] = {}
+        self._by_payload: dict[int, Identity] = {}
+        for identity in identities:
+            self.add(identity)
+
+    def add(self, identity: Identity) -> None:
+        """Enter an identity; refuse a name or payload that is taken, or a payload that is too long."""
+        if not identity.name:
+            raise RegistryError("(no name)", "every identity needs a name")
+        if not is_unicode(identity.name) or "\n" in identity.name:
+            raise RegistryError(repr(identity.name), "a name is one line of text")
+        if identity.name in self._by_name:
+            raise RegistryError(repr(identity.name), "this name is issued already")
+        if not 0 <= identity.payload < 1 << self.payload_len:
+            raise RegistryError(repr(identity.name), f"payload {identity.payload} does not fit {self.payload_len} bits")
+        holder = self._by_payload.get(identity.payload)
+        if holder is not None:
+            raise RegistryError(repr(identity.name), f"payload {identity.payload:#x} belongs to {holder.name!r}")
+        self._by_name[identity.name] = identity
+        self._by_payload[identity.payload] = identity
+
+    def issue(self, name: str) -> Identity:
+        """Give a new name a random free payload."""
+        if len(self) >= 1 << self.payload_len:
+            raise RegistryError(repr(name), f"all {len(self)} payloads of {self.payload_len} bits are taken")
+        payload = secrets.randbits(self.payload_len) if self.payload_len else 0
+        while payload in self._by_payload:
+            payload = (payload + 1) % (1 << self.payload_len)
+        identity = Identity(name, payload, issued_at=utc_now())
+        self.add(identity)
+        return identity
+
+    def revoke(self, name: str) -> Identity:
+        """Mark an identity as no longer in use."""
+        identity = replace(self.named(name), revoked_at=utc_now())
+        self._by_name[name] = self._by_payload[identity.payload] = identity
+        return identity
+
+    def named(self, name: str) -> Identity:
+        identity = self._by_name.get(name)
+        if identity is None:
+            raise RegistryError(repr(name), "no such identity; issue it first")
+        return identity
+
+    def holder(self, payload: int) -> Identity | None:
+        """Whose payload this is, if anyone's."""
+        return self._by_payload.get(payload)
+
+    def __len__(self) -> int:
+        return len(self._by_name)
+
+    def __iter__(self) -> Iterator[Identity]:
+        return iter(self._by_name.values())
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """Read a registry: a file of lines, or a SQLite table (.db, .sqlite, .sqlite3, or a file that is one)."""
+        if is_table(path):
+            from agentmark.identity.table import read_rows as read
+        else:
+            read = _read_lines
+        entries = read(path)
+        where, head = next(entries)
+        if head.get("agentmark_registry") != 1:
+            raise RegistryError(where, "is not the head of an AgentMark registry of version 1")
+        try:
+            registry = cls(check_payload_len(head.get("payload_len")))  # type: ignore[arg-type]
+        except PayloadError as error:
+            raise RegistryError(where, error.fault) from None
+        for where, entry in entries:
+            registry.add(_identity(entry, where))
+        return registry
+
+    @staticmethod
+    @contextmanager
+    def locked(path: str | os.PathLike[str]) -> Iterator[None]:
+        """Hold a registry file while it is read, changed and saved, so that nobody else's change is lost."""
+        lock = Path(path).with_name(f"{Path(path).name}.lock")
+        with lock.open("w") as file:
+            if fcntl is not None:
+                fcntl.flock(file, fcntl.LOCK_EX)
+            yield
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Keep the registry: lines are written beside the old file and put in its place, a table in one transaction."""
+        width = -(-self.payload_len // 4)
+        head = {"agentmark_registry": 1, "payload_len": self.payload_len}
+        entries = [
+            {
+                "name": identity.name,
+                "payload": f"{identity.payload:0{width}x}",
+                "issued_at": identity.issued_at,
+                "revoked_at": identity.revoked_at,
+            }
+            for identity in self
+        ]
+        if is_table(path):
+            from agentmark.identity.table import write_rows
+
+            write_rows(path, head, entries)
+        else:
+            _write_lines(path, [head, *entries])
+
+
+_TABLE_MAGIC = b"SQLite format 3\0"
+_TABLE_SUFFIXES = (".db", ".sqlite", ".sqlite3")
+
+
+def is_table(path: str | os.PathLike[str]) -> bool:
+    """Whether a registry is a database: by what the file holds or, as long as it holds nothing, by its suffix."""
+    target = Path(path)
+    if target.is_file():
+        with target.open("rb") as file:
+            beginning = file.read(len(_TABLE_MAGIC))
+        if beginning:
+            return beginning == _TABLE_MAGIC
+    return target.suffix in _TABLE_SUFFIXES
+
+
+def _read_lines(path: str | os.PathLike[str]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """A head line with the payload length, then one identity a line; each with its place for error messages."""
+    try:
+        # Not splitlines: a name may hold a character that it takes for a line's end.
+        lines = Path(path).read_text(encoding="utf-8").split("\n")
+    except UnicodeDecodeError:
+        raise RegistryError(str(path), "is not UTF-8 text") from None
+    if not lines[0].strip():
+        raise RegistryError(str(path), "is empty; a registry starts with a head line")
+    for number, line in enumerate(lines, start=1):
+        if line.strip():
+            yield f"{path}:{number}", _parse(line, f"{path}:{number}")
+
+
+def _write_lines(path: str | os.PathLike[str], entries: Sequence[dict[str, Any]]) -> None:
+    import tempfile
+
+    target = Path(path)
+    descriptor, draft = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        file.writelines([json.dumps(entry, ensure_ascii=False) + "\n" for entry in entries])
+        file.flush()
+        os.fsync(file.fileno())
+    Path(draft).replace(target)
+
+
+def _parse(line: str, where: str) -> dict[str, Any]:
+    try:
+        content = json.loads(line)
+    except ValueError:
+        raise RegistryError(where, "is not valid JSON") from None
+    if not isinstance(content, dict):
+        raise RegistryError(where, "is not a JSON object")
+    return content
+
+
+def _identity(content: dict[str, Any], where: str) -> Identity:
+    name, payload = content.get("name"), content.get("payload")
+    if not isinstance(name, str):
+        raise RegistryError(where, "has no name")
+    try:
+        number = int(payload, 16) if isinstance(payload, str) else -1
+    except ValueError:
+        number = -1
+    if number < 0:
+        raise RegistryError(where, f"payload {payload!r} of {name!r} is not hexadecimal text")
+    return Identity(name, number, content.get("issued_at"), content.get("revoked_at"))

@@ -1,0 +1,46 @@
+"""One line of a JSON-lines log: a record, a checkpoint, or the beginning of one that a crash cut short."""
+
+import json
+
+from agentmark.chain.checkpoint import CHECKPOINT_MEMBER, Checkpoint
+from agentmark.record import StepRecord
+
+
+def parse_line(line: bytes, *, where: str, number: int | None = None) -> StepRecord | Checkpoint:
+    if is_checkpoint(line):
+        return Checkpoint.from_json(line, where=where, line=number)
+    return StepRecord.from_json(line, where=where)
+
+
+def is_checkpoint(line: bytes) -> bool:
+    """Whether the line means to be a checkpoint. Only one that holds the name at all is looked into."""
+    name = f'"{CHECKPOINT_MEMBER}"'.encode()
+    if name not in line:
+        return False
+    try:
+        content = json.loads(line)
+    except (ValueError, RecursionError):
+        return line.startswith(b"{" + name)
+    return isinstance(content, dict) and CHECKPOINT_MEMBER in content and "agentmark" not in content
+
+
+LINE_BEGINNING = b'{"agentmark'
+
+
+def is_torn(line: bytes, *, ended: bool) -> bool:
+    """True for the beginning of a record: the text ends before its JSON object does.
+
+    A last line without its line feed may be cut anywhere; one that was closed later must begin as our records do.
+    """
+    ours = line.startswith(LINE_BEGINNING) or LINE_BEGINNING.startswith(line)
+    if not (ours or (not ended and line.startswith(b"{"))):
+        return False
+    # A cut may fall inside a character; the bytes before it still show where the JSON ends.
+    text = line.decode("utf-8", errors="ignore")
+    try:
+        json.loads(text)
+    except json.JSONDecodeError as error:
+        return error.pos >= len(text) or error.msg.startswith("Unterminated string") or not text.endswith("}")
+    except (ValueError, RecursionError):
+        return False
+    return False

@@ -1,0 +1,158 @@
+"""Records in an SQLite database: one file, many writers, and queries by session (docs/logs.md)."""
+
+import os
+import sqlite3
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Self
+
+from agentmark.errors import SettingError
+from agentmark.record import StepRecord
+from agentmark.times import utc_now
+
+# Marks the file as ours, in its header: the letters "agmk".
+APPLICATION_ID = 0x61676D6B
+SCHEMA_VERSION = 1
+BUSY_S = 30.0
+
+SCHEMA = f"""
+CREATE TABLE IF NOT EXISTS records (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    session TEXT NOT NULL,
+    step INTEGER NOT NULL,
+    context TEXT NOT NULL,
+    key_id TEXT NOT NULL,
+    line TEXT NOT NULL,
+    written_at TEXT NOT NULL
+);
+CREATE INDEX IF NOT EXISTS records_by_session ON records (session, step);
+CREATE TRIGGER IF NOT EXISTS records_stay BEFORE DELETE ON records
+    BEGIN SELECT RAISE(ABORT, 'records are append-only'); END;
+CREATE TRIGGER IF NOT EXISTS records_stay_as_they_are BEFORE UPDATE ON records
+    BEGIN SELECT RAISE(ABORT, 'records are append-only'); END;
+PRAGMA application_id = {APPLICATION_ID};
+PRAGMA user_version = {SCHEMA_VERSION};
+"""
+
+
+class SqliteLog:
+    """Appends records to a database in WAL mode. Threads share one; each process opens its own.
+
+    `line` is the record; the other columns repeat parts of it for queries, and no verdict looks at them.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        fsync: bool = False,
+        clock: Callable[[], str] = utc_now,
+    ) -> None:
+        """With `fsync` each record is on the disk when `write` returns; without, a power cut may cost the last ones."""
+        self.path = Path(path)
+        self._fsync = fsync
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._process = os.getpid()
+        self._connection: sqlite3.Connection | None = self._open()
+
+    def write(self, record: StepRecord) -> None:
+        """Append one record, in a transaction of its own."""
+        row = (
+            record.session,
+            record.step_index,
+            record.context.hex(),
+            record.key_id,
+            record.to_json(),
+            self._clock(),
+        )
+        with self._lock:
+            if self._connection is None:
+                raise SettingError(str(self.path), "is closed")
+            if os.getpid() != self._process:
+                # SQLite loses what is written across a fork, even through a second connection.
+                raise SettingError(str(self.path), "was opened before a fork: each process opens its own")
+            self._connection.execute(
+                "INSERT INTO records (session, step, context, key_id, line, written_at) VALUES (?, ?, ?, ?, ?, ?)", row
+            )
+
+    def close(self) -> None:
+        """Close the database; the last one to do so folds its write-ahead log into it. Again, it does nothing."""
+        with self._lock:
+            # In a fork it is the parent's, and stays open.
+            if self._connection is not None and os.getpid() == self._process:
+                self._connection.close()
+                self._connection = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _open(self) -> sqlite3.Connection:
+        connection = sqlite3.connect(self.path, timeout=BUSY_S, isolation_level=None, check_same_thread=False)
+        try:
+            _set_up(connection, self.path)
+            connection.execute(f"PRAGMA synchronous = {'FULL' if self._fsync else 'NORMAL'}")
+        except sqlite3.DatabaseError as error:
+            connection.close()
+            raise SettingError(str(self.path), f"cannot be used as a log: {error}") from None
+        except SettingError:
+            connection.close()
+            raise
+        return connection
+
+
+def _set_up(connection: sqlite3.Connection, path: Path) -> None:
+    """Make the table, or see that it is ours. Two processes may come here at once."""
+    # Before anything is changed: to switch another's database to WAL would last.
+    is_made = _check_ours(connection, path)
+    deadline = time.monotonic() + BUSY_S
+    while True:
+        try:
+            # Switching to WAL does not wait for others as other statements do.
+            connection.execute("PRAGMA journal_mode = WAL")
+            break
+        except sqlite3.OperationalError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.05)
+    if is_made:
+        return
+    connection.execute("BEGIN IMMEDIATE")
+    # Closing the connection, if it is another's by now, rolls back.
+    _check_ours(connection, path)
+    for statement in _statements(SCHEMA):
+        connection.execute(statement)
+    connection.execute("COMMIT")
+
+
+def _check_ours(connection: sqlite3.Connection, path: Path) -> bool:
+    """True if it is a log of ours, False if it is empty; anything else is refused."""
+    # Both in one statement, so that a maker at work is seen before or after, never between.
+    application, tables = connection.execute(
+        "SELECT (SELECT application_id FROM pragma_application_id),"
+        " (SELECT min(name) FROM sqlite_master WHERE type = 'table')"
+    ).fetchone()
+    if application == APPLICATION_ID:
+        version = connection.execute("PRAGMA user_version").fetchone()[0]
+        if version != SCHEMA_VERSION:
+            raise SettingError(str(path), f"holds schema {version}, this build writes {SCHEMA_VERSION}")
+        return True
+    if tables is not None:
+        raise SettingError(str(path), f"is a database of something else: it holds the table {tables}")
+    return False
+
+
+def _statements(script: str) -> list[str]:
+    """`executescript` would commit the transaction that guards against a second maker."""
+    statements, waiting = [], ""
+    for line in script.strip().splitlines():
+        waiting += line + "\n"
+        if sqlite3.complete_statement(waiting):
+            statements.append(waiting)
+            waiting = ""
+    return statements

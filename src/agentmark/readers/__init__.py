@@ -1,5 +1,0 @@
-"""Logs as they are handed in: each format is recognised by what it holds, not by its name (docs/logs.md)."""
-
-from agentmark.readers.source import ACCEPTED, NATIVE, LogSource, log_files, open_log
-
-__all__ = ["ACCEPTED", "NATIVE", "LogSource", "log_files", "open_log"]

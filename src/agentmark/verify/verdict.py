@@ -1,0 +1,324 @@
+"""What verification found, as frozen data that prints itself."""
+
+from collections import Counter
+from dataclasses import dataclass, field
+from math import ceil, floor, log2, log10
+from typing import Any
+
+from agentmark.core.payload import payload_to_text
+from agentmark.core.theory import SMALLEST_RATE, equations_until_full_rank, false_positive_rate
+from agentmark.identity.registry import Identity
+from agentmark.record import StepRecord
+from agentmark.verify.intake import USED
+
+DEFAULT_THRESHOLD = 1e-6
+
+# How a payload was found. It makes no difference to the evidence.
+CLAIM = "claim"
+ELIMINATION = "Gaussian elimination"
+SYMBOL_SEARCH = "search over symbols"
+REGISTRY = "registry"
+WALSH_HADAMARD = "Walsh-Hadamard transform"
+INFORMATION_SETS = "information sets"
+
+
+@dataclass(frozen=True, slots=True)
+class StepFinding:
+    """One record and what became of it.
+
+    Of a used step: whether it agrees with the candidate, and its evidence for it (against it, if negative). Without a
+    candidate: what the step could say.
+    """
+
+    record: StepRecord
+    outcome: str
+    evidence_bits: float = 0.0
+    agrees: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RunnerUp:
+    """The next best payload, to show how far behind it is."""
+
+    payload: int
+    identity: str | None
+    evidence_bits: float
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """A stretch of a spliced log, from position `first` to `last`: whose it is; None if not ours, or not proved."""
+
+    first: int
+    last: int
+    first_record: str
+    last_record: str
+    payload: int | None
+    identity: str | None
+    evidence_bits: float
+    bits_paid: float
+    false_positive_rate: float
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The answer to "what identity does this log carry?", with the bound on its being chance."""
+
+    payload_len: int
+    threshold: float
+    # Whether one payload explains every used step. None: the log does not settle it.
+    consistent: bool | None
+    # The payload that explains the steps best. It counts once `accepted` is true.
+    candidate: int | None
+    route: str | None
+    # For the candidate: log2 of its e-value, and the price of the identities that were tried.
+    evidence_bits: float
+    bits_paid: float
+    # Whether the log is ours at all, whoever's: valid only against logs made without the key.
+    ownership_bits: float | None
+    likely_noise: float
+    # What the used steps would say if every one agreed.
+    potential_bits: float
+    rank: int
+    search_work: int = 0
+    search_over_limit: bool = False
+    # Whose payload the candidate is, if the registry knows. `identity` says it once it is accepted.
+    holder: Identity | None = None
+    runner_up: RunnerUp | None = None
+    # What the log shows of tampering, in sentences. The mark is read all the same.
+    tampering: tuple[str, ...] = ()
+    findings: tuple[StepFinding, ...] = field(default=(), repr=False)
+
+    @property
+    def schemes(self) -> tuple[str, ...]:
+        """Schemes of the used steps."""
+        return tuple(sorted({finding.record.scheme for finding in self.findings if finding.outcome == USED}))
+
+    @property
+    def surplus(self) -> float:
+        """Evidence beyond what naming a payload costs."""
+        return self.evidence_bits - self.bits_paid
+
+    @property
+    def false_positive_rate(self) -> float:
+        """Bound on the chance that a log made without this key, or with another identity, is named so."""
+        return false_positive_rate(self.surplus) if self.candidate is not None else 1.0
+
+    @property
+    def bound_text(self) -> str:
+        """The same as text that is rounded up, so that it is still a bound."""
+        return _upper(self.false_positive_rate)
+
+    @property
+    def accepted(self) -> bool:
+        return self.candidate is not None and self.false_positive_rate <= self.threshold
+
+    @property
+    def payload(self) -> int | None:
+        """The identity, or None while it is not accepted."""
+        return self.candidate if self.accepted else None
+
+    @property
+    def identity(self) -> str | None:
+        """The registry's name for the payload, or None while it is not accepted."""
+        return self.holder.name if self.accepted and self.holder is not None else None
+
+    @property
+    def revoked_at(self) -> str | None:
+        """Since when that identity is revoked."""
+        return self.holder.revoked_at if self.accepted and self.holder is not None else None
+
+    @property
+    def key_ids(self) -> tuple[str, ...]:
+        """The keys that the used steps state."""
+        return tuple(sorted({finding.record.key_id for finding in self.findings if finding.outcome == USED}))
+
+    @property
+    def text(self) -> str | None:
+        """The payload as text, if its bytes are printable text, as those of a payload made from text are."""
+        return None if self.payload is None else payload_to_text(self.payload, self.payload_len)
+
+    @property
+    def counts(self) -> Counter[str]:
+        """How many records met which outcome."""
+        return Counter(finding.outcome for finding in self.findings)
+
+    @property
+    def agreeing(self) -> int:
+        """Used steps that agree with the candidate."""
+        return sum(finding.agrees is True for finding in self.findings)
+
+    @property
+    def contradicting(self) -> int:
+        """Used steps that do not."""
+        return sum(finding.agrees is False for finding in self.findings)
+
+    @property
+    def context_mismatches(self) -> int:
+        """Records whose raw context is not that of their digest."""
+        return sum(finding.record.context_matches() is False for finding in self.findings)
+
+    @property
+    def record_count(self) -> int:
+        return len(self.findings)
+
+    @property
+    def bits_needed(self) -> float | None:
+        """Further evidence expected to be needed for acceptance; None if more of the same would not help."""
+        if self.accepted:
+            return 0.0
+        missing = self._takes - self._seen_bits
+        if self.search_over_limit and self.candidate is None and self.potential_bits >= self._takes:
+            return None
+        if self.bits_paid < self.payload_len:
+            return max(missing, 1.0)
+        return max(missing, equations_until_full_rank(self.rank, self.payload_len), 1.0)
+
+    @property
+    def steps_needed(self) -> int | None:
+        """`bits_needed` at the rate of the steps seen so far."""
+        bits = self.bits_needed
+        if bits is None or self._seen_bits <= 0:
+            return 0 if bits == 0.0 else None
+        return ceil(bits * self.counts[USED] / self._seen_bits)
+
+    @property
+    def _takes(self) -> float:
+        """Evidence that acceptance takes."""
+        return self.bits_paid - log2(self.threshold)
+
+    @property
+    def _seen_bits(self) -> float:
+        """What the steps have shown so far: for a candidate if there should be one by now, else what they can show."""
+        if self.route == CLAIM or self.potential_bits >= self._takes:
+            return max(self.evidence_bits, 0.0)
+        return self.potential_bits
+
+    @property
+    def sentence(self) -> str:
+        """The verdict in one sentence."""
+        if self.accepted:
+            return f"Attributed to {self._named()}: {self._bound()}."
+        return f"Not attributed: {self._why_not()}."
+
+    def _named(self) -> str:
+        if self.payload_len == 0:
+            return "the holder of this key (the mark carries no identity)"
+        digits = f"{self.candidate:#0{2 + -(-self.payload_len // 4)}x}"
+        if self.identity is not None:
+            revoked = f", revoked {self.revoked_at}" if self.revoked_at else ""
+            return f"{self.identity!r} (payload {digits}{revoked})"
+        if self.text is not None and self.payload_len >= 16:
+            return f"payload {digits} (as text: {self.text!r})"
+        return f"payload {digits}"
+
+    def _bound(self) -> str:
+        contradicting = f"; {self.contradicting} of its steps are not from this identity" if self.contradicting else ""
+        return (
+            "a log made without this key, or for another identity, agrees this well with probability at most "
+            f"{self.bound_text} (threshold {self.threshold:.0e}){contradicting}"
+        )
+
+    def _why_not(self) -> str:
+        used = self.counts[USED]
+        if used == 0:
+            return f"none of the {self.record_count} records can be used" + self._set_aside()
+        if self.route == CLAIM:
+            return self._claim_fails(used)
+        if self.consistent is False:
+            return (
+                f"the {used} usable steps contradict each other, as steps made under another key or identity do, "
+                "and no identity explains enough of them"
+            )
+        if self.search_over_limit and self.bits_needed is None:
+            return (
+                f"reading {self.payload_len} bits from these {used} steps of scheme R would take "
+                f"{self.search_work:.1e} guesses, more than search_limit; use a longer log, or raise the limit"
+            )
+        takes = f"a bound of {self.threshold:.0e} takes {self._takes:.0f}"
+        if self.potential_bits >= self._takes:
+            best = f"the best has {max(self.evidence_bits, 0.0):.1f} bits of evidence"
+            return f"no identity explains the {used} usable steps well enough: {best}, and {takes}"
+        more = "" if self.steps_needed is None else f"; about {self.steps_needed} more steps are needed"
+        carried = f"{used} usable steps carry {self.potential_bits:.1f} bits of evidence"
+        return f"{carried}, and naming an identity at {takes}{more}"
+
+    def _claim_fails(self, used: int) -> str:
+        if self.evidence_bits == float("-inf"):
+            return f"one of the {used} usable steps contradicts this claim, and no noise is allowed for"
+        return (
+            f"the {used} usable steps carry {self.evidence_bits:.1f} bits of evidence for this claim, "
+            f"and a bound of {self.threshold:.0e} takes {self._takes:.0f}"
+        )
+
+    def _set_aside(self) -> str:
+        counts = ", ".join(f"{count} {outcome}" for outcome, count in self.counts.items())
+        return f" ({counts})" if counts else ""
+
+    def as_dict(self) -> dict[str, Any]:
+        """The verdict as plain JSON data (docs/verdict.md)."""
+        width = -(-self.payload_len // 4)
+        second = self.runner_up
+        return {
+            "accepted": self.accepted,
+            "sentence": self.sentence,
+            "payload": None if self.payload is None else f"{self.payload:0{width}x}",
+            "payload_len": self.payload_len,
+            "identity": self.identity,
+            "revoked_at": self.revoked_at,
+            "key_ids": list(self.key_ids),
+            "text": self.text,
+            "false_positive_rate": self.false_positive_rate,
+            "threshold": self.threshold,
+            "route": self.route,
+            "consistent": self.consistent,
+            "schemes": list(self.schemes),
+            "evidence_bits": _finite(self.evidence_bits),
+            "bits_paid": self.bits_paid,
+            "surplus": _finite(self.surplus),
+            "ownership_bits": None if self.ownership_bits is None else _finite(self.ownership_bits),
+            "likely_noise": self.likely_noise,
+            "potential_bits": self.potential_bits,
+            "rank": self.rank,
+            "agreeing": self.agreeing,
+            "contradicting": self.contradicting,
+            "runner_up": None
+            if second is None
+            else {
+                "payload": f"{second.payload:0{width}x}",
+                "identity": second.identity,
+                "evidence_bits": _finite(second.evidence_bits),
+            },
+            "bits_needed": self.bits_needed,
+            "steps_needed": self.steps_needed,
+            "search_work": self.search_work,
+            "records": self.record_count,
+            "outcomes": dict(self.counts),
+            "context_mismatches": self.context_mismatches,
+            "tampering": list(self.tampering),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """Where a segment that lost its place belongs: the index of its first step, or None if no place is proved.
+
+    `verdict` is that of the place found, or of the best of those tried; it has paid for all of them.
+    """
+
+    offset: int | None
+    tried: int
+    verdict: Verdict
+
+
+def _upper(rate: float) -> str:
+    """A rate as text that is not smaller than the rate."""
+    if rate <= SMALLEST_RATE:
+        return f"{SMALLEST_RATE:.0e}"
+    exponent = floor(log10(rate))
+    return f"{ceil(rate / 10.0**exponent * 10) / 10:.1f}e{exponent:+03d}"
+
+
+def _finite(bits: float) -> float | None:
+    """JSON has no infinity: evidence that a single step has ruled out is null."""
+    return None if bits == float("-inf") else bits

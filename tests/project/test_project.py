@@ -1,0 +1,132 @@
+"""Rules of the project that matter enough to be tests."""
+
+import ast
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import agentmark
+from agentmark.cli import main
+
+ROOT = Path(__file__).parents[2]
+SOURCE = ROOT / "src" / "agentmark"
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+PURE_MODULES = {
+    "collections", "dataclasses", "functools", "hashlib", "json", "math", "operator", "struct", "typing",
+}  # fmt: skip
+
+
+def imports(path: Path) -> set[str]:
+    """Modules that a file imports when it is itself imported (not inside a function)."""
+    found = set()
+    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            found.add(node.module)
+            found |= {f"{node.module}.{alias.name}" for alias in node.names}
+    return found
+
+
+@pytest.mark.parametrize("path", sorted((SOURCE / "core").glob("*.py")), ids=lambda path: path.name)
+def test_the_core_is_pure(path: Path) -> None:
+    for name in imports(path):
+        assert name.startswith("agentmark.core") or name.split(".")[0] in PURE_MODULES, name
+    names = {node.func.id for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call)
+             and isinstance(node.func, ast.Name)}  # fmt: skip
+    assert not names & {"open", "print", "input"}
+
+
+def test_exports() -> None:
+    assert sorted(agentmark.__all__) == sorted(set(agentmark.__all__))
+    for name in agentmark.__all__:
+        assert getattr(agentmark, name) is not None
+
+
+def test_importing_agentmark_loads_nothing_foreign() -> None:
+    """Law L10, in a fresh interpreter without the site packages of this environment in sight."""
+    script = (
+        "import sys; before = set(sys.modules); import agentmark;"
+        "new = {name.split('.')[0] for name in set(sys.modules) - before};"
+        "print(sorted(new - set(sys.stdlib_module_names) - {'agentmark'}));"
+        "print(sorted(name for name in sys.modules if name.startswith('agentmark.') "
+        "and name.split('.')[1] in ('cli', 'lab', 'demo', 'policies', 'charts')))"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == ["[]", "[]"]
+
+
+def test_readme_python_runs_as_pasted(tmp_path: Path) -> None:
+    blocks = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
+    assert len(blocks) >= 3
+    (tmp_path / "readme.py").write_text("\n".join(blocks), encoding="utf-8")
+    done = subprocess.run([sys.executable, "readme.py"], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("Attributed to payload 0x002a")
+
+
+def test_readme_commands_run_as_pasted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = re.findall(r"^\$ (agentmark .*)$", README, flags=re.MULTILINE)
+    assert len(lines) >= 5
+    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}:/usr/bin:/bin")
+    weights = '{"Search": 0.4, "Book": 0.25, "Pay": 0.15, "Check-in": 0.12, "Modify": 0.08}\n' * 90
+    (tmp_path / "weights.jsonl").write_text(weights)
+    for line in lines:
+        done = subprocess.run(line, shell=True, cwd=tmp_path, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, f"{line}: {done.stderr}"
+        if "verify" in line:
+            assert done.stdout.startswith("Attributed to 'tenant-0042'")
+    assert (tmp_path / "report.html").exists()
+
+
+def test_links_lead_somewhere() -> None:
+    pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")]
+    for page in pages:
+        for target in re.findall(r"\]\(([^)#]+)\)", page.read_text(encoding="utf-8")):
+            if "://" not in target:
+                assert (page.parent / target).exists(), f"{page.name}: {target}"
+
+
+def test_every_test_and_module_named_in_the_paper_map_exists() -> None:
+    text = (ROOT / "docs" / "paper-map.md").read_text(encoding="utf-8")
+    for file, test in re.findall(r"`(test_\w+\.py)::(\w+)`", text):
+        (path,) = [path for folder in ("tests", "lab/tests") for path in (ROOT / folder).rglob(file)]
+        assert f"def {test}(" in path.read_text(encoding="utf-8"), test
+    for path, function in re.findall(r"`((?:core|policies|verify/search)/\w+\.py)(?:::(\w+))?`", text):
+        source = (SOURCE / path).read_text(encoding="utf-8")
+        assert not function or f"def {function}(" in source, f"{path}::{function}"
+    for name in re.findall(r"`theory\.(\w+)`", text):
+        assert f"def {name}(" in (SOURCE / "core" / "theory.py").read_text(encoding="utf-8"), name
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "",
+        "keygen",
+        "identity",
+        "embed",
+        "verify",
+        "inspect",
+        "power",
+        "signing-key",
+        "check-report",
+        "chain",
+        "calibrate",
+        "demo",
+        "lab",
+    ],
+)
+def test_help(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        main([*command.split(), "--help"])
+    assert caught.value.code == 0
+    assert "usage: agentmark" in capsys.readouterr().out
+
+
+def test_the_changelog_has_this_version() -> None:
+    assert f"## {agentmark.__version__}" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
