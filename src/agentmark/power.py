@@ -10,12 +10,13 @@ from agentmark.core.distribution import WEIGHT_BITS, BehaviorDistribution
 from agentmark.core.evidence import NOISE_RATES, Evidence
 from agentmark.core.payload import check_payload_len
 from agentmark.core.prf import DIGEST_SIZE
+from agentmark.core.schemes import SCHEMES
 from agentmark.core.theory import entropy
 from agentmark.embed.embedder import Embedder
 from agentmark.errors import SettingError
 from agentmark.keys.secret import KEY_SIZE
 from agentmark.keys.shared import SharedKey
-from agentmark.record import SCHEMES, StepRecord
+from agentmark.record import StepRecord
 from agentmark.verify.intake import read_step
 from agentmark.verify.verdict import DEFAULT_THRESHOLD
 
@@ -59,8 +60,9 @@ class Setup:
             raise SettingError("scheme", f"{self.scheme!r} is none of {', '.join(SCHEMES)}")
         if self.view not in VIEWS:
             raise SettingError("view", f"{self.view!r} is none of {', '.join(VIEWS)}")
-        if self.view != FULL and self.scheme != "R":
-            raise SettingError("view", f"scheme {self.scheme} needs the whole list; only R reads a part of it")
+        if self.view != FULL and not SCHEMES[self.scheme].reads_partial_lists:
+            able = ", ".join([scheme.name for scheme in SCHEMES.values() if scheme.reads_partial_lists])
+            raise SettingError("view", f"scheme {self.scheme} needs the whole list; only {able} reads a part of it")
         _check_shares(self)
         if self.trials < 1 or self.max_steps < 1:
             raise SettingError("trials", "trials and max_steps are at least 1")

@@ -14,9 +14,9 @@ from agentmark.core.distribution import TOTAL_WEIGHT, BehaviorDistribution, chec
 from agentmark.core.errors import AgentMarkError, ContextError, DistributionError, PayloadError
 from agentmark.core.payload import check_payload_len
 from agentmark.core.prf import DIGEST_SIZE
+from agentmark.core.schemes import SCHEMES
 
 RECORD_VERSION = 1
-SCHEMES = ("F", "R")
 
 _REQUIRED = (
     "agentmark",

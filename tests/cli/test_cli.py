@@ -259,11 +259,11 @@ def test_a_number_may_have_leading_zeros(run: Run) -> None:
 
 def test_a_fault_of_ours_is_not_a_verdict(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """Python's own exit status for an exception is 1, which here means "not attributed"."""
-    from agentmark.cli import verify
+    from agentmark.audit import case
 
     KEY.save("key.json")
     write_log("log.jsonl", steps=3)
-    monkeypatch.setattr(verify, "Verifier", lambda *_, **__: 1 / 0)
+    monkeypatch.setattr(case, "Verifier", lambda *_, **__: 1 / 0)
     assert run("verify", "log.jsonl", "--key", "key.json")[0] == 70
 
 

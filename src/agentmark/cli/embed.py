@@ -10,12 +10,12 @@ from agentmark.chain.writer import ChainWriter
 from agentmark.cli.common import EXIT_BAD_INPUT, EXIT_DONE, add_key_option, load_one_key, new_command
 from agentmark.cli.weight_lines import parse_payload, parse_weight_lines
 from agentmark.core.errors import AgentMarkError
+from agentmark.core.schemes import DEFAULT_SCHEME, SCHEMES
 from agentmark.embed.embedder import Embedder
 from agentmark.errors import SettingError
 from agentmark.identity.registry import Registry
 from agentmark.keys.signing import SigningKey
 from agentmark.log.jsonl import LogWriter
-from agentmark.record import SCHEMES
 
 
 def add_parser(commands: Any) -> None:
@@ -35,7 +35,10 @@ def add_parser(commands: Any) -> None:
     parser.add_argument("--payload", required=True, help="a number, 0x..., text that fits, or a name in the registry")
     parser.add_argument("--payload-len", type=int, metavar="BITS", help="needed for a number")
     parser.add_argument("--registry", type=Path, metavar="FILE", help="where the payload's name is looked up")
-    parser.add_argument("--scheme", choices=SCHEMES, default="F", help="the paper's F (default) or the race R")
+    described = ", ".join([f"{scheme.name} ({scheme.summary})" for scheme in SCHEMES.values()])
+    parser.add_argument(
+        "--scheme", choices=list(SCHEMES), default=DEFAULT_SCHEME, help=f"{described}; default {DEFAULT_SCHEME}"
+    )
     parser.add_argument("--session", metavar="ID", help="go on with this session (with --first-step)")
     parser.add_argument("--first-step", type=int, metavar="N", help="with --session: index of its next decision")
     parser.add_argument(

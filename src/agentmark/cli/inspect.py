@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from agentmark.cli.common import EXIT_DONE, LOG_HELP, new_command, printable
-from agentmark.core.theory import capacity, entropy, race_capacity
+from agentmark.core.schemes import SCHEMES
+from agentmark.core.theory import entropy
 from agentmark.log.read import LogSource, open_log
 from agentmark.record import StepRecord
 from agentmark.verify.intake import outcomes_without_key
@@ -44,8 +45,7 @@ def _summary(path: Path, reader: LogSource, records: list[StepRecord]) -> Iterat
         yield f"  key {key_id}, scheme {scheme}, payload of {payload_len} bits: {len(mine)} marked steps"
         if mine:
             distributions = [r.distribution for r in mine if r.distribution is not None]
-            carried = capacity if scheme == "F" else race_capacity
-            evidence = sum([carried(distribution) for distribution in distributions])
+            evidence = sum([SCHEMES[scheme].capacity(distribution) for distribution in distributions])
             yield (
                 f"    mean candidates {sum(map(len, distributions)) / len(mine):.1f}, "
                 f"mean entropy {sum(map(entropy, distributions)) / len(mine):.2f} bits, "

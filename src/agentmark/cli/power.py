@@ -11,6 +11,7 @@ from typing import Any
 from agentmark.cli.common import EXIT_DONE, new_command, show_progress
 from agentmark.core.distribution import BehaviorDistribution
 from agentmark.core.errors import DistributionError
+from agentmark.core.schemes import SCHEMES
 from agentmark.errors import SettingError
 from agentmark.log.read import log_files, open_log
 from agentmark.power import (
@@ -29,7 +30,6 @@ from agentmark.power import (
     sample_source,
     steps_needed,
 )
-from agentmark.record import SCHEMES
 from agentmark.report.charts import CHART_STYLE, Series, line_chart, line_chart_file
 from agentmark.verify.verdict import DEFAULT_THRESHOLD
 
@@ -169,8 +169,7 @@ def _weight_lists(path: Path) -> list[BehaviorDistribution]:
 def _schemes(arguments: argparse.Namespace) -> list[str]:
     if arguments.scheme != "both":
         return [arguments.scheme]
-    # F cannot be read without the whole list.
-    return ["R"] if arguments.view != FULL else list(SCHEMES)
+    return [scheme.name for scheme in SCHEMES.values() if arguments.view == FULL or scheme.reads_partial_lists]
 
 
 def _setup(arguments: argparse.Namespace, scheme: str) -> Setup:
@@ -296,8 +295,8 @@ def _plot(results: Sequence[PowerResult], origin: str, *, page: bool) -> str:
 
 
 def _css(result: PowerResult, i: int) -> str:
-    """A colour for each length, a dash for scheme R."""
-    return f"c{i % COLOURS}" + (" dash" if result.setup.scheme == "R" else "")
+    """A colour for each length, a dash for every scheme but the first."""
+    return f"c{i % COLOURS}" + (" dash" if result.setup.scheme != next(iter(SCHEMES)) else "")
 
 
 def _curve(needed: StepsNeeded, trials: int) -> list[tuple[float, float]]:

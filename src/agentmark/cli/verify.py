@@ -3,13 +3,12 @@
 import argparse
 import json
 import sys
-from collections.abc import Sequence
-from dataclasses import dataclass
 from math import isinf
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from agentmark.chain.checkpoint import Checkpoint
+from agentmark.audit.case import Answer, Case, LostPlace, ReportOrder
+from agentmark.audit.stretches import SEGMENTED_UNASKED
 from agentmark.cli.common import (
     EXIT_ATTRIBUTED,
     EXIT_NOT_ATTRIBUTED,
@@ -20,23 +19,15 @@ from agentmark.cli.common import (
     printable,
     show_progress,
 )
+from agentmark.cli.verify_report import ReportFiles, repeating_command
 from agentmark.cli.weight_lines import parse_payload
-from agentmark.core.payload import payload_to_int
+from agentmark.core.payload import PayloadLike
 from agentmark.errors import SettingError
 from agentmark.identity.registry import Registry
-from agentmark.keys.signing import check_public_key
-from agentmark.log.read import NATIVE, log_files, open_log
-from agentmark.record import RecordError, StepRecord
-from agentmark.verify.intake import USED
+from agentmark.verify.intake import Outcome
 from agentmark.verify.search.symbols import DEFAULT_SEARCH_LIMIT
-from agentmark.verify.verdict import DEFAULT_THRESHOLD, Placement, Verdict
-from agentmark.verify.verifier import DEFAULT_OFFSETS, Verifier
-
-if TYPE_CHECKING:
-    from agentmark.report import ChainPart, Report
-
-# Looking for stretches decodes many windows of a log: seconds for this many records, minutes for a thousand.
-SEGMENTED_UNASKED = 300
+from agentmark.verify.verdict import DEFAULT_THRESHOLD, Verdict
+from agentmark.verify.verifier import DEFAULT_OFFSETS
 
 
 def add_parser(commands: Any) -> None:
@@ -123,178 +114,80 @@ def add_parser(commands: Any) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     _check(arguments)
-    arguments.log = log_files(arguments.log)
-    case = None
-    if arguments.report or arguments.signed or arguments.signing_key or arguments.segments:
-        from agentmark.cli.verify_report import ReportCase
-
-        case = ReportCase(arguments)
-    keys = load_keys(arguments)
-    registry = Registry.load(arguments.registry) if arguments.registry else None
-    logs = [_read(path, skip_bad=arguments.skip_bad) for path in arguments.log]
-    records = [record for log in logs for record in log.records]
-    verifier = Verifier(
-        keys,
-        payload_len=arguments.payload_len,
-        threshold=arguments.threshold,
-        registry=registry,
-        noise=arguments.noise,
-        any_key_id=arguments.any_key_id,
-        search_limit=arguments.search_limit,
-    )
-    claim = _claim(arguments.claim, verifier, registry, records)
-    place = None
-    if arguments.find_offset:
-        place = _locate(arguments, verifier, records, claim)
-        verifier, verdict = verifier.for_tries(place.tried), place.verdict
-        records = [finding.record for finding in verdict.findings]
-    else:
-        verdict = verifier.verify(records, claim=claim)
-    control = verifier.control(records, claim=claim) if arguments.control or case else None
-    chains = _chains(logs, arguments.public_key)
-    passed_over = [line for log in logs for line in log.passed_over]
-    report = None
-    if case is not None and control is not None:
-        report = case.write(
-            verifier,
-            verdict,
-            control,
-            keys=keys,
-            registry=registry,
-            place=place,
-            chains=chains,
-            lost=passed_over,
-        )
-    _print(arguments, _Answer(verdict, control, place, chains, passed_over, report))
-    return EXIT_ATTRIBUTED if verdict.accepted else EXIT_NOT_ATTRIBUTED
+    files = ReportFiles(arguments) if _wants_report(arguments) else None
+    answer = _case(arguments).answer(progress=show_progress)
+    if files is not None and answer.report is not None:
+        files.write(answer.report)
+    _print(arguments, answer)
+    return EXIT_ATTRIBUTED if answer.verdict.accepted else EXIT_NOT_ATTRIBUTED
 
 
 def _check(arguments: argparse.Namespace) -> None:
-    """What cannot be meant is refused now, not after the work is done."""
+    """Options that only make sense together."""
     if arguments.find_offset != (arguments.session is not None):
         raise SettingError("--find-offset", "goes together with --session")
     if arguments.offsets is not None and not arguments.find_offset:
         raise SettingError("--offsets", "goes together with --find-offset")
-    if arguments.offsets is not None and arguments.offsets < 1:
-        raise SettingError("--offsets", f"{arguments.offsets} is not a number of places")
-    if arguments.search_limit < 1:
-        raise SettingError("--search-limit", f"{arguments.search_limit} is not a number of guesses")
-    for public_key in arguments.public_key or ():
-        check_public_key(public_key)
 
 
-def _locate(
-    arguments: argparse.Namespace, verifier: Verifier, records: Sequence[StepRecord], claim: int | None
-) -> Placement:
-    offsets = range(arguments.offsets or DEFAULT_OFFSETS)
-    show_progress(f"trying {len(offsets)} places in session {arguments.session}")
-    return verifier.locate(arguments.session, records, offsets=offsets, claim=claim)
+def _wants_report(arguments: argparse.Namespace) -> bool:
+    return bool(arguments.report or arguments.signed or arguments.signing_key or arguments.segments)
 
 
-# Reading -------------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class _Log:
-    """One log: its records with their lines, its checkpoints, and what could not be read."""
-
-    path: Path
-    records: list[StepRecord]
-    # None where a format has no lines, or several records on one.
-    lines: list[int] | None
-    checkpoints: list[Checkpoint]
-    bad_lines: list[RecordError]
-    bad_checkpoints: list[RecordError]
-    passed_over: list[str]
-
-
-def _read(path: Path, *, skip_bad: bool) -> _Log:
-    """The one place where records are read."""
-    reader = open_log(path, skip_bad=skip_bad)
-    numbered = [(record, reader.line) for record in reader]
-    return _Log(
-        path=path,
-        records=[record for record, _ in numbered],
-        lines=[line for _, line in numbered] if reader.format == NATIVE else None,
-        checkpoints=reader.checkpoints,
-        bad_lines=reader.bad_lines,
-        bad_checkpoints=reader.bad_checkpoints,
-        passed_over=reader.passed_over,
+def _case(arguments: argparse.Namespace) -> Case:
+    place = None
+    if arguments.find_offset:
+        offsets = DEFAULT_OFFSETS if arguments.offsets is None else arguments.offsets
+        place = LostPlace(session=arguments.session, offsets=offsets)
+    report = None
+    if _wants_report(arguments):
+        report = ReportOrder(command=repeating_command(arguments), claim=arguments.claim, segments=arguments.segments)
+    registry = Registry.load(arguments.registry) if arguments.registry else None
+    return Case(
+        logs=arguments.log,
+        keys=load_keys(arguments),
+        registry=registry,
+        registry_file=arguments.registry,
+        claim=_claim(arguments.claim, registry),
+        payload_len=arguments.payload_len,
+        threshold=arguments.threshold,
+        noise=arguments.noise,
+        any_key_id=arguments.any_key_id,
+        search_limit=arguments.search_limit,
+        skip_bad=arguments.skip_bad,
+        control=arguments.control,
+        place=place,
+        public_keys=arguments.public_key,
+        report=report,
     )
 
 
-def _claim(
-    text: str | None, verifier: Verifier, registry: Registry | None, records: Sequence[StepRecord]
-) -> int | None:
-    if text is None:
-        return None
-    if registry is not None and any(identity.name == text for identity in registry):
-        return registry.named(text).payload
-    payload_len = verifier.payload_len
-    if payload_len is None:
-        payload_len = verifier.take_in(records).payload_len
-    return payload_to_int(parse_payload(text), payload_len)[0]
-
-
-def _chains(logs: Sequence[_Log], public_keys: Sequence[str] | None) -> list["ChainPart"]:
-    """What the chain of each log shows: of those that have one, and of all if somebody is to have signed them."""
-    chained = [
-        log
-        for log in logs
-        if public_keys or log.checkpoints or log.bad_checkpoints or any(record.prev for record in log.records)
-    ]
-    if not chained:
-        return []
-    from agentmark.report import describe_chain
-
-    return [
-        describe_chain(
-            log.path,
-            log.records,
-            log.checkpoints,
-            public_keys=public_keys,
-            lines=log.lines,
-            bad_lines=log.bad_lines,
-            bad_checkpoints=log.bad_checkpoints,
-        )
-        for log in chained
-    ]
+def _claim(text: str | None, registry: Registry | None) -> PayloadLike:
+    """A name in the registry goes before a number: a tenant may be called 42."""
+    if text is None or (registry is not None and text in registry):
+        return text
+    return parse_payload(text)
 
 
 # Printing ------------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class _Answer:
-    """All that there is to say."""
-
-    verdict: Verdict
-    control: Verdict | None
-    place: Placement | None
-    chains: Sequence["ChainPart"]
-    passed_over: Sequence[str]
-    report: "Report | None"
-
-
-def _print(arguments: argparse.Namespace, answer: _Answer) -> None:
-    if not arguments.json:
-        print("\n".join(map(printable, _lines(answer))))
-        for line in answer.passed_over:
-            print(f"passed over: {printable(line)}", file=sys.stderr)
+def _print(arguments: argparse.Namespace, answer: Answer) -> None:
+    if arguments.json:
+        print(json.dumps(answer.report or answer.as_dict(), ensure_ascii=False, indent=2))
         return
-    content: Any = answer.report or answer.verdict.as_dict() | {
-        "passed_over": answer.passed_over,
-        "control": None if answer.control is None else answer.control.as_dict(),
-        "place": None if answer.place is None else {"offset": answer.place.offset, "tried": answer.place.tried},
-        "chains": answer.chains,
-    }
-    print(json.dumps(content, ensure_ascii=False, indent=2))
+    print("\n".join(map(printable, verdict_lines(answer))))
+    for line in answer.passed_over:
+        print(f"passed over: {printable(line)}", file=sys.stderr)
 
 
-def _lines(answer: _Answer) -> list[str]:
+def verdict_lines(answer: Answer) -> list[str]:
+    """The answer as lines for a terminal."""
     verdict = answer.verdict
-    outcomes = [f"{verdict.counts[USED]} used"]
-    outcomes += [f"{count} {outcome}" for outcome, count in sorted(verdict.counts.items()) if outcome != USED]
+    outcomes = [f"{verdict.counts[Outcome.USED]} used"]
+    outcomes += [
+        f"{count} {outcome}" for outcome, count in sorted(verdict.counts.items()) if outcome is not Outcome.USED
+    ]
     lines = [
         verdict.sentence,
         "",

@@ -7,6 +7,7 @@ from functools import partial
 from math import sqrt
 from pathlib import Path
 
+from agentmark.core.schemes import SCHEMES
 from agentmark.demo.courier import Episode, Planner, Town, run_episode
 from agentmark.demo.recovery import Recovery, recover
 from agentmark.embed.embedder import Embedder
@@ -65,7 +66,7 @@ def run_demo(folder: Path, *, seed: int, progress: Callable[[str], None]) -> Dem
 
     progress("planning deliveries in 40 towns")
     planners = [Planner(Town.random(rng)) for _ in range(TOWNS)]
-    markers = {scheme: Embedder(key, TENANT, registry=registry, scheme=scheme) for scheme in ("F", "R")}
+    markers = {scheme: Embedder(key, TENANT, registry=registry, scheme=scheme) for scheme in SCHEMES}
 
     policies = []
     for label, new_chooser in _policies(markers, key, rng):
@@ -96,8 +97,8 @@ def _policies(
     markers: dict[str, Embedder], key: SharedKey, rng: random.Random
 ) -> Iterator[tuple[str, Callable[[], Chooser]]]:
     yield "unmarked", lambda: BaselineSession(rng)
-    yield "AgentMark-F", markers["F"].session
-    yield "AgentMark-R", markers["R"].session
+    for scheme, marker in markers.items():
+        yield f"AgentMark-{scheme}", marker.session
     yield "red-green, bias 2", lambda: RedGreenSession(key, rng=rng)
 
 

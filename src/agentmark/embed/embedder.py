@@ -2,16 +2,15 @@
 
 import secrets
 
-from agentmark.core import scheme_f, scheme_r
 from agentmark.core.distribution import BehaviorDistribution
 from agentmark.core.errors import PayloadError
 from agentmark.core.payload import PayloadLike, payload_to_int
+from agentmark.core.schemes import DEFAULT_SCHEME, SCHEMES
 from agentmark.embed.session import SESSION_NONCE_SIZE, Session
 from agentmark.errors import SettingError
 from agentmark.identity.errors import RegistryError
 from agentmark.identity.registry import Registry
 from agentmark.keys.shared import SharedKey
-from agentmark.record import SCHEMES
 
 
 class Embedder:
@@ -23,7 +22,7 @@ class Embedder:
         payload: PayloadLike = None,
         *,
         payload_len: int | None = None,
-        scheme: str = "F",
+        scheme: str = DEFAULT_SCHEME,
         registry: Registry | None = None,
         keep_context: bool = False,
     ) -> None:
@@ -66,6 +65,4 @@ class Embedder:
         reproduce a step.
         """
         step_key = self._key.step_key(context, self.payload_len)
-        if self.scheme == "F":
-            return scheme_f.encode(distribution, step_key, payload=self._payload, payload_len=self.payload_len).behavior
-        return scheme_r.encode(distribution, step_key, payload=self._payload, payload_len=self.payload_len)
+        return SCHEMES[self.scheme].choose(distribution, step_key, payload=self._payload, payload_len=self.payload_len)

@@ -84,6 +84,9 @@ class Registry:
         """Whose payload this is, if anyone's."""
         return self._by_payload.get(payload)
 
+    def __contains__(self, name: object) -> bool:
+        return name in self._by_name
+
     def __len__(self) -> int:
         return len(self._by_name)
 

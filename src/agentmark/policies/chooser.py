@@ -6,6 +6,7 @@ from typing import Protocol
 
 from agentmark.core.context import context_digest, context_fields
 from agentmark.core.distribution import BehaviorDistribution, Probabilities
+from agentmark.core.schemes import DEFAULT_SCHEME
 from agentmark.embed.session import SESSION_NONCE_SIZE, Choice
 from agentmark.record import StepRecord
 
@@ -36,7 +37,7 @@ class PeerLog:
     def write(self, distribution: BehaviorDistribution, behavior: str) -> Choice:
         """Log the step and move to the next."""
         record = StepRecord(
-            scheme="F",
+            scheme=DEFAULT_SCHEME,
             key_id=self._key_id,
             payload_len=self._payload_len,
             session=self.session,

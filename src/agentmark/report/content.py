@@ -15,10 +15,11 @@ from agentmark import __version__
 from agentmark.core.evidence import Evidence
 from agentmark.core.linear import LinearSystem
 from agentmark.core.rlnc import Equation
+from agentmark.core.schemes import SCHEMES
 from agentmark.core.theory import false_positive_rate
 from agentmark.report.chain_part import ChainPart
 from agentmark.report.numbers import bits_text, rate_in_words, rate_text
-from agentmark.verify.intake import IMPOSSIBLE, USED, Intake
+from agentmark.verify.intake import Intake, Outcome
 from agentmark.verify.verdict import Placement, Segment, StepFinding, Verdict
 
 REPORT_VERSION = 1
@@ -44,7 +45,7 @@ class InputFile(TypedDict):
 
 
 class RunnerUpPart(TypedDict):
-    payload: str
+    payload: str | None
     identity: str | None
     evidence_bits: str | None
 
@@ -56,7 +57,6 @@ class VerdictPart(TypedDict):
     revoked_at: str | None
     payload: str | None
     text: str | None
-    candidate: str | None
     payload_len: int
     route: str | None
     consistent: bool | None
@@ -240,49 +240,43 @@ def _broken_chains(chains: Iterable[ChainPart]) -> list[str]:
 
 
 def _verdict_part(verdict: Verdict) -> VerdictPart:
+    """A view of `Verdict.as_dict` with its numbers as text."""
+    said = verdict.as_dict()
+    second = said["runner_up"]
     return VerdictPart(
-        accepted=verdict.accepted,
-        sentence=verdict.sentence,
-        identity=verdict.identity if verdict.accepted else None,
-        revoked_at=verdict.revoked_at if verdict.accepted else None,
-        payload=_hex(verdict.payload, verdict.payload_len),
-        text=verdict.text,
-        candidate=_hex(verdict.candidate, verdict.payload_len),
-        payload_len=verdict.payload_len,
-        route=verdict.route,
-        consistent=verdict.consistent,
-        schemes=list(verdict.schemes),
-        bound=rate_text(verdict.false_positive_rate),
-        bound_in_words=rate_in_words(verdict.false_positive_rate),
-        threshold=f"{verdict.threshold:g}",
-        evidence_bits=bits_text(verdict.evidence_bits),
-        bits_paid=_bits(verdict.bits_paid),
-        surplus_bits=bits_text(verdict.surplus),
-        level_bits=_bits(verdict.bits_paid - log2(verdict.threshold)),
-        potential_bits=_bits(verdict.potential_bits),
-        likely_noise=f"{verdict.likely_noise:g}",
-        rank=verdict.rank,
-        used=verdict.counts[USED],
-        agreeing=verdict.agreeing,
-        contradicting=verdict.contradicting,
-        records=verdict.record_count,
-        outcomes=dict(sorted(verdict.counts.items())),
-        bits_needed=bits_text(verdict.bits_needed),
-        steps_needed=verdict.steps_needed,
-        search_work=f"{verdict.search_work:.1e}",
-        runner_up=_runner_up_part(verdict),
-    )
-
-
-def _runner_up_part(verdict: Verdict) -> RunnerUpPart | None:
-    second = verdict.runner_up
-    if second is None:
-        return None
-    return RunnerUpPart(
-        payload=_hex(second.payload, verdict.payload_len) or "",
-        # Beside an attribution it is plain who is not meant. Without one, a name here would be an insinuation.
-        identity=second.identity if verdict.accepted else None,
-        evidence_bits=bits_text(second.evidence_bits),
+        accepted=said["accepted"],
+        sentence=said["sentence"],
+        identity=said["identity"],
+        revoked_at=said["revoked_at"],
+        payload=said["payload"],
+        text=said["text"],
+        payload_len=said["payload_len"],
+        route=said["route"],
+        consistent=said["consistent"],
+        schemes=said["schemes"],
+        bound=rate_text(said["false_positive_rate"]),
+        bound_in_words=rate_in_words(said["false_positive_rate"]),
+        threshold=f"{said['threshold']:g}",
+        evidence_bits=bits_text(said["evidence_bits"]),
+        bits_paid=_bits(said["bits_paid"]),
+        surplus_bits=bits_text(said["surplus"]),
+        level_bits=_bits(said["bits_paid"] - log2(said["threshold"])),
+        potential_bits=_bits(said["potential_bits"]),
+        likely_noise=f"{said['likely_noise']:g}",
+        rank=said["rank"],
+        used=said["outcomes"].get(Outcome.USED.value, 0),
+        agreeing=said["agreeing"],
+        contradicting=said["contradicting"],
+        records=said["records"],
+        outcomes=dict(sorted(said["outcomes"].items())),
+        bits_needed=bits_text(said["bits_needed"]),
+        steps_needed=said["steps_needed"],
+        search_work=f"{said['search_work']:.1e}",
+        runner_up=None
+        if second is None
+        else RunnerUpPart(
+            payload=second["payload"], identity=second["identity"], evidence_bits=bits_text(second["evidence_bits"])
+        ),
     )
 
 
@@ -317,12 +311,12 @@ def _growth(verdict: Verdict, intake: Intake, noise_rates: Sequence[float]) -> G
 
 
 def _rank_growth(intake: Intake) -> RankPart | None:
-    """How many payload bits the equations of F speak of, after each record; None without equations."""
+    """How many payload bits the equations of linear schemes speak of, after each record; None without equations."""
     system = LinearSystem(intake.payload_len)
     equations = 0
     ranks = []
     for step in intake.steps:
-        if step.reading is not None and step.record.scheme == "F":
+        if step.reading is not None and SCHEMES[step.record.scheme].is_linear:
             equations += len(step.reading.rows)
             for row in step.reading.rows if system.rank < intake.payload_len else ():
                 system.update(Equation(row, 0))
@@ -369,16 +363,16 @@ def _step_part(number: int, finding: StepFinding, noise_rates: Sequence[float]) 
         candidates_left_out=len(weights) - len(shown),
         choice=record.behavior,
         finding=_finding_name(finding),
-        outcome=finding.outcome,
+        outcome=finding.outcome.value,
         reason=record.reason,
-        evidence_bits=bits_text(finding.evidence_bits) if finding.outcome == USED and not fatal else None,
+        evidence_bits=bits_text(finding.evidence_bits) if finding.outcome is Outcome.USED and not fatal else None,
     )
 
 
 def _finding_name(finding: StepFinding) -> str:
-    if finding.outcome == IMPOSSIBLE:
+    if finding.outcome is Outcome.IMPOSSIBLE:
         return IMPOSSIBLE_STEP
-    if finding.outcome != USED:
+    if finding.outcome is not Outcome.USED:
         return ERASED
     if finding.agrees is None:
         return UNSETTLED

@@ -22,7 +22,7 @@ from agentmark.report.content import (
 from agentmark.report.numbers import count_text
 from agentmark.report.signature import report_digest
 from agentmark.report.style import STYLE
-from agentmark.verify.verdict import CLAIM
+from agentmark.verify.candidates import Route
 
 ROWS_OPEN = 200
 CANDIDATES_SHOWN = 6
@@ -143,26 +143,27 @@ def _place(place: PlacePart) -> str:
 def _evidence_fact(verdict: VerdictPart) -> str:
     if verdict["used"] == 0:
         return "None: no step could be used."
-    if verdict["candidate"] is None:
+    if verdict["route"] is None:
         return (
             f"No candidate was found. If every step agreed they would say {_rounded(verdict['potential_bits'])} bits; "
             f"{_rounded(verdict['level_bits'])} are needed."
         )
     if verdict["evidence_bits"] is None:
         return "Ruled out: a step contradicts the candidate, and no noise was allowed for."
-    if verdict["route"] == CLAIM and float(verdict["bits_paid"]) == 0:
+    if verdict["route"] == Route.CLAIM and float(verdict["bits_paid"]) == 0:
         price = "nothing was searched, so nothing is paid for naming it"
     else:
         price = f"{_rounded(verdict['bits_paid'])} of them pay for what was tried"
+    whom = "the best candidate" if verdict["payload"] is None else f"payload 0x{escape(verdict['payload'])}"
     return (
-        f"{_rounded(verdict['evidence_bits'])} bits for payload 0x{escape(verdict['candidate'])}; {price}. "
+        f"{_rounded(verdict['evidence_bits'])} bits for {whom}; {price}. "
         f"Found by: {escape(verdict['route'] or '-')}. It takes {_rounded(verdict['level_bits'])} bits."
     )
 
 
 def _step_fact(verdict: VerdictPart) -> str:
     said = f"{verdict['used']:,} of {count_text(verdict['records'], 'record')} used"
-    if verdict["candidate"] is not None and verdict["used"]:
+    if verdict["route"] is not None and verdict["used"]:
         said += f": {verdict['agreeing']:,} consistent, {verdict['contradicting']:,} contradicting"
     if verdict["accepted"] and verdict["likely_noise"] != "0":
         said += f". A share of about {float(verdict['likely_noise']):.0%} foreign or altered steps explains them best"
@@ -184,6 +185,8 @@ def _runner_up(verdict: VerdictPart) -> str:
     second = verdict["runner_up"]
     if second is None or verdict["used"] == 0:
         return "none: no other identity was a candidate"
+    if second["payload"] is None:
+        return f"not named, since it is below the bound: {_bits(second['evidence_bits'])}"
     name = f"{_text(second['identity'])}, " if second["identity"] is not None else ""
     return f"{name}payload 0x{escape(second['payload'])}: {_bits(second['evidence_bits'])}"
 

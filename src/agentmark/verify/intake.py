@@ -1,24 +1,33 @@
-"""Which records of a log count, and what each says of the payload (spec, section 9, steps 1 to 5)."""
+"""What each record says by itself, and which records of a log count (spec, section 9, steps 1 to 5).
+
+Reading a record needs the key and nothing else of the log; which records count needs the whole log and no key. So the
+first can be done anywhere, in any order, and the second is done once, when all parts have come together.
+"""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 
-from agentmark.core import scheme_f, scheme_r
-from agentmark.core.symbols import Reading, SymbolSet
+from agentmark.core.schemes import SCHEMES
+from agentmark.core.symbols import Reading
 from agentmark.keys.shared import SharedKey
 from agentmark.record import StepRecord
+from agentmark.verify.keyring import Keyring
 
-# What became of a record. Only USED ones are evidence.
-USED = "used"
-IMPOSSIBLE = "impossible under this key"
-UNREADABLE = "weights not logged"
-DUPLICATE = "duplicate"
-CONFLICTING = "conflicting copies"
-UNMARKED = "unmarked"
-NOT_ENFORCED = "not enforced"
-OTHER_KEY = "other key"
-OTHER_LENGTH = "other payload length"
+
+class Outcome(StrEnum):
+    """What became of a record. Only those that were used are evidence."""
+
+    USED = "used"
+    IMPOSSIBLE = "impossible under this key"
+    UNREADABLE = "weights not logged"
+    DUPLICATE = "duplicate"
+    CONFLICTING = "conflicting copies"
+    UNMARKED = "unmarked"
+    NOT_ENFORCED = "not enforced"
+    OTHER_KEY = "other key"
+    OTHER_LENGTH = "other payload length"
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +35,7 @@ class Step:
     """One record, what became of it, and what it says if it was used."""
 
     record: StepRecord
-    outcome: str
+    outcome: Outcome
     reading: Reading | None = None
 
 
@@ -48,53 +57,70 @@ class Intake:
         return [step.reading for step in ordered if step.reading is not None]
 
 
-def take_in(
-    records: Iterable[StepRecord],
-    keys: Mapping[str, SharedKey],
-    *,
-    any_key: SharedKey | None = None,
-    payload_len: int | None = None,
-) -> Intake:
-    """Sort a log. Nothing is dropped in silence: every record is in the result, with its outcome."""
-    log = list(records)
+def read_record(record: StepRecord, keys: Keyring) -> Step:
+    """Steps 1 and 5, for one record: what it says under the key that is meant to read it.
 
-    # (1) Set aside records of other keys: their randomness is not ours to recompute.
-    key_of = [any_key or keys.get(record.key_id) for record in log]
-    outcomes: list[str | None] = [OTHER_KEY if key is None else None for key in key_of]
+    It is read under the payload length that it states, since under another it is set aside anyway.
+    """
+    key = keys.key_for(record)
+    if key is None:
+        return Step(record, Outcome.OTHER_KEY)
+    if not record.marked:
+        return Step(record, Outcome.UNMARKED)
+    return read_step(record, key, record.payload_len)
+
+
+def read_step(record: StepRecord, key: SharedKey, payload_len: int) -> Step:
+    """Recompute one step's draws: equations from F, a set of symbols from R, soft symbols from a part of a list."""
+    scheme = SCHEMES[record.scheme]
+    step_key = key.step_key(record.context, payload_len)
+    reading: Reading | None
+    if record.distribution is not None:
+        reading = scheme.read(record.distribution, step_key, record.behavior, payload_len=payload_len)
+    elif record.partial_weights is not None and scheme.reads_partial_lists:
+        reading = scheme.read_partial(record.partial_weights, step_key, record.behavior, payload_len=payload_len)
+    else:
+        return Step(record, Outcome.UNREADABLE)
+    return Step(record, Outcome.IMPOSSIBLE if reading is None else Outcome.USED, reading)
+
+
+def sort_out(steps: Sequence[Step], payload_len: int | None = None) -> Intake:
+    """Steps 2 to 4, for the whole log: which of the records that were read count.
+
+    Nothing is dropped in silence: every record is in the result, with its outcome.
+    """
+    log = [step.record for step in steps]
+    # Records of other keys are out already (1); of the others nothing is decided yet.
+    outcomes: list[Outcome | None] = [step.outcome if step.outcome is Outcome.OTHER_KEY else None for step in steps]
 
     # (2) Fix the payload length, and set aside records of another.
     if payload_len is None:
         payload_len = _stated_payload_len(log, outcomes)
     for i, record in enumerate(log):
         if outcomes[i] is None and record.payload_len != payload_len:
-            outcomes[i] = OTHER_LENGTH
+            outcomes[i] = Outcome.OTHER_LENGTH
 
     # (3) Steps without the mark, or that the agent did not obey, are erasures.
     _set_aside_erasures(log, outcomes)
 
     # (4) A context counts once (L4), by its fullest copy. Copies that disagree cannot all be genuine: none counts.
     _set_aside_copies(log, outcomes)
-
-    # (5) Recompute the draws of every step that is left, and read what it says of the payload.
-    steps = []
-    for record, key, outcome in zip(log, key_of, outcomes, strict=True):
-        if outcome is not None or key is None:
-            steps.append(Step(record, outcome or OTHER_KEY))
-        else:
-            steps.append(read_step(record, key, payload_len))
-    return Intake(payload_len, tuple(steps))
+    sorted_out = [
+        step if outcome is None else Step(step.record, outcome) for step, outcome in zip(steps, outcomes, strict=True)
+    ]
+    return Intake(payload_len, tuple(sorted_out))
 
 
-def outcomes_without_key(records: Iterable[StepRecord]) -> list[str | None]:
+def outcomes_without_key(records: Iterable[StepRecord]) -> list[Outcome | None]:
     """What steps 3 and 4 say of each record, for every key and payload length by itself; None: left to be read."""
     log = list(records)
     places: dict[tuple[str, int], list[int]] = defaultdict(list)
     for i, record in enumerate(log):
         places[record.key_id, record.payload_len].append(i)
-    outcomes: list[str | None] = [None] * len(log)
+    outcomes: list[Outcome | None] = [None] * len(log)
     for mine in places.values():
         part = [log[i] for i in mine]
-        found: list[str | None] = [None] * len(part)
+        found: list[Outcome | None] = [None] * len(part)
         _set_aside_erasures(part, found)
         _set_aside_copies(part, found)
         for i, outcome in zip(mine, found, strict=True):
@@ -102,30 +128,13 @@ def outcomes_without_key(records: Iterable[StepRecord]) -> list[str | None]:
     return outcomes
 
 
-def read_step(record: StepRecord, key: SharedKey, payload_len: int) -> Step:
-    """Recompute one step's draws: equations from F, a set of symbols from R, soft symbols from a part of a list."""
-    step_key = key.step_key(record.context, payload_len)
-    if record.distribution is None:
-        if record.scheme != "R" or record.partial_weights is None:
-            return Step(record, UNREADABLE)
-        soft = scheme_r.decode_partial(record.partial_weights, step_key, record.behavior, payload_len=payload_len)
-        return Step(record, USED, soft) if any(soft.values) else Step(record, IMPOSSIBLE)
-    reading: SymbolSet | None
-    if record.scheme == "F":
-        equations = scheme_f.decode(record.distribution, step_key, record.behavior, payload_len=payload_len)
-        reading = None if equations is None else SymbolSet.of_equations(equations)
-    else:
-        reading = scheme_r.decode(record.distribution, step_key, record.behavior, payload_len=payload_len)
-    return Step(record, IMPOSSIBLE) if reading is None else Step(record, USED, reading)
-
-
-def _stated_payload_len(log: list[StepRecord], outcomes: list[str | None]) -> int:
+def _stated_payload_len(log: list[StepRecord], outcomes: list[Outcome | None]) -> int:
     """The length that most of our records state; the longer one if two are as common."""
     stated = Counter(record.payload_len for record, outcome in zip(log, outcomes, strict=True) if outcome is None)
     return max(stated, key=lambda length: (stated[length], length), default=0)
 
 
-def _set_aside_erasures(log: list[StepRecord], outcomes: list[str | None]) -> None:
+def _set_aside_erasures(log: list[StepRecord], outcomes: list[Outcome | None]) -> None:
     # A later copy of a record may say that the agent did not obey: it speaks for all copies of that step.
     disobeyed = {
         record.context
@@ -136,12 +145,12 @@ def _set_aside_erasures(log: list[StepRecord], outcomes: list[str | None]) -> No
         if outcomes[i] is not None:
             continue
         if not record.marked:
-            outcomes[i] = UNMARKED
+            outcomes[i] = Outcome.UNMARKED
         elif record.context in disobeyed:
-            outcomes[i] = NOT_ENFORCED
+            outcomes[i] = Outcome.NOT_ENFORCED
 
 
-def _set_aside_copies(log: list[StepRecord], outcomes: list[str | None]) -> None:
+def _set_aside_copies(log: list[StepRecord], outcomes: list[Outcome | None]) -> None:
     copies: dict[bytes, list[int]] = defaultdict(list)
     for i, record in enumerate(log):
         if outcomes[i] is None:
@@ -152,9 +161,9 @@ def _set_aside_copies(log: list[StepRecord], outcomes: list[str | None]) -> None
         agree = all(i == kept or _is_copy(log[i], log[kept]) for i in places)
         for i in places:
             if not agree:
-                outcomes[i] = CONFLICTING
+                outcomes[i] = Outcome.CONFLICTING
             elif i != kept:
-                outcomes[i] = DUPLICATE
+                outcomes[i] = Outcome.DUPLICATE
 
 
 def _is_copy(record: StepRecord, kept: StepRecord) -> bool:

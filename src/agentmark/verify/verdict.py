@@ -9,17 +9,10 @@ from agentmark.core.payload import payload_to_text
 from agentmark.core.theory import SMALLEST_RATE, equations_until_full_rank, false_positive_rate
 from agentmark.identity.registry import Identity
 from agentmark.record import StepRecord
-from agentmark.verify.intake import USED
+from agentmark.verify.candidates import Route
+from agentmark.verify.intake import Outcome
 
 DEFAULT_THRESHOLD = 1e-6
-
-# How a payload was found. It makes no difference to the evidence.
-CLAIM = "claim"
-ELIMINATION = "Gaussian elimination"
-SYMBOL_SEARCH = "search over symbols"
-REGISTRY = "registry"
-WALSH_HADAMARD = "Walsh-Hadamard transform"
-INFORMATION_SETS = "information sets"
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,16 +24,16 @@ class StepFinding:
     """
 
     record: StepRecord
-    outcome: str
+    outcome: Outcome
     evidence_bits: float = 0.0
     agrees: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class RunnerUp:
-    """The next best payload, to show how far behind it is."""
+    """The next best payload, to show how far behind it is. It is named only if it would itself be accepted."""
 
-    payload: int
+    payload: int | None
     identity: str | None
     evidence_bits: float
 
@@ -68,9 +61,9 @@ class Verdict:
     threshold: float
     # Whether one payload explains every used step. None: the log does not settle it.
     consistent: bool | None
-    # The payload that explains the steps best. It counts once `accepted` is true.
-    candidate: int | None
-    route: str | None
+    # The payload that explains the steps best. It counts once `accepted` is true, and until then nothing shows it.
+    candidate: int | None = field(repr=False)
+    route: Route | None
     # For the candidate: log2 of its e-value, and the price of the identities that were tried.
     evidence_bits: float
     bits_paid: float
@@ -83,7 +76,7 @@ class Verdict:
     search_work: int = 0
     search_over_limit: bool = False
     # Whose payload the candidate is, if the registry knows. `identity` says it once it is accepted.
-    holder: Identity | None = None
+    holder: Identity | None = field(default=None, repr=False)
     runner_up: RunnerUp | None = None
     # What the log shows of tampering, in sentences. The mark is read all the same.
     tampering: tuple[str, ...] = ()
@@ -92,7 +85,7 @@ class Verdict:
     @property
     def schemes(self) -> tuple[str, ...]:
         """Schemes of the used steps."""
-        return tuple(sorted({finding.record.scheme for finding in self.findings if finding.outcome == USED}))
+        return tuple(sorted({finding.record.scheme for finding in self.findings if finding.outcome is Outcome.USED}))
 
     @property
     def surplus(self) -> float:
@@ -131,7 +124,7 @@ class Verdict:
     @property
     def key_ids(self) -> tuple[str, ...]:
         """The keys that the used steps state."""
-        return tuple(sorted({finding.record.key_id for finding in self.findings if finding.outcome == USED}))
+        return tuple(sorted({finding.record.key_id for finding in self.findings if finding.outcome is Outcome.USED}))
 
     @property
     def text(self) -> str | None:
@@ -139,7 +132,7 @@ class Verdict:
         return None if self.payload is None else payload_to_text(self.payload, self.payload_len)
 
     @property
-    def counts(self) -> Counter[str]:
+    def counts(self) -> Counter[Outcome]:
         """How many records met which outcome."""
         return Counter(finding.outcome for finding in self.findings)
 
@@ -180,7 +173,7 @@ class Verdict:
         bits = self.bits_needed
         if bits is None or self._seen_bits <= 0:
             return 0 if bits == 0.0 else None
-        return ceil(bits * self.counts[USED] / self._seen_bits)
+        return ceil(bits * self.counts[Outcome.USED] / self._seen_bits)
 
     @property
     def _takes(self) -> float:
@@ -190,7 +183,7 @@ class Verdict:
     @property
     def _seen_bits(self) -> float:
         """What the steps have shown so far: for a candidate if there should be one by now, else what they can show."""
-        if self.route == CLAIM or self.potential_bits >= self._takes:
+        if self.route is Route.CLAIM or self.potential_bits >= self._takes:
             return max(self.evidence_bits, 0.0)
         return self.potential_bits
 
@@ -220,10 +213,10 @@ class Verdict:
         )
 
     def _why_not(self) -> str:
-        used = self.counts[USED]
+        used = self.counts[Outcome.USED]
         if used == 0:
             return f"none of the {self.record_count} records can be used" + self._set_aside()
-        if self.route == CLAIM:
+        if self.route is Route.CLAIM:
             return self._claim_fails(used)
         if self.consistent is False:
             return (
@@ -256,13 +249,15 @@ class Verdict:
         return f" ({counts})" if counts else ""
 
     def as_dict(self) -> dict[str, Any]:
-        """The verdict as plain JSON data (docs/verdict.md)."""
-        width = -(-self.payload_len // 4)
+        """The verdict as plain JSON data (docs/verdict.md): what every rendering of it is made from.
+
+        It names nobody who is not accepted, neither the best candidate nor the next.
+        """
         second = self.runner_up
         return {
             "accepted": self.accepted,
             "sentence": self.sentence,
-            "payload": None if self.payload is None else f"{self.payload:0{width}x}",
+            "payload": self._hex(self.payload),
             "payload_len": self.payload_len,
             "identity": self.identity,
             "revoked_at": self.revoked_at,
@@ -270,7 +265,7 @@ class Verdict:
             "text": self.text,
             "false_positive_rate": self.false_positive_rate,
             "threshold": self.threshold,
-            "route": self.route,
+            "route": None if self.route is None else self.route.value,
             "consistent": self.consistent,
             "schemes": list(self.schemes),
             "evidence_bits": _finite(self.evidence_bits),
@@ -285,7 +280,7 @@ class Verdict:
             "runner_up": None
             if second is None
             else {
-                "payload": f"{second.payload:0{width}x}",
+                "payload": self._hex(second.payload),
                 "identity": second.identity,
                 "evidence_bits": _finite(second.evidence_bits),
             },
@@ -293,10 +288,13 @@ class Verdict:
             "steps_needed": self.steps_needed,
             "search_work": self.search_work,
             "records": self.record_count,
-            "outcomes": dict(self.counts),
+            "outcomes": {outcome.value: count for outcome, count in self.counts.items()},
             "context_mismatches": self.context_mismatches,
             "tampering": list(self.tampering),
         }
+
+    def _hex(self, payload: int | None) -> str | None:
+        return None if payload is None else f"{payload:0{-(-self.payload_len // 4)}x}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,6 @@ from support import dirichlet, marked_log
 
 from agentmark import BehaviorDistribution, Embedder, Identity, Registry, SettingError, SharedKey, StepRecord, Verifier
 from agentmark.core.symbols import Reading, SoftSymbols, SymbolSet
-from agentmark.verify.intake import take_in
 from agentmark.verify.search import walsh
 from agentmark.verify.search.information_sets import likely_payloads
 from agentmark.verify.search.registry_scan import best_identities
@@ -22,7 +21,7 @@ SCHEMES = pytest.mark.parametrize("scheme", ["F", "R"])
 
 
 def readings_of(log: list[StepRecord]) -> list[Reading]:
-    return take_in(log, {KEY.id: KEY}).readings
+    return Verifier(KEY).take_in(log).readings
 
 
 def score(readings: list[Reading], payload: int, noise: float) -> float:

@@ -1,0 +1,221 @@
+"""Weighs the candidates, and says what the log shows (spec, section 9, steps 6 and 7)."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from math import fsum, log2
+
+from agentmark.core.evidence import NOISE_RATES, Evidence
+from agentmark.core.linear import LinearSystem
+from agentmark.core.payload import PayloadLike, payload_to_int
+from agentmark.core.rlnc import Equation
+from agentmark.core.symbols import Reading
+from agentmark.core.theory import false_positive_rate
+from agentmark.errors import SettingError
+from agentmark.identity.registry import Registry
+from agentmark.verify.candidates import Candidate, Proposals, Route, Searcher
+from agentmark.verify.intake import Intake, Outcome, Step
+from agentmark.verify.prices import Prices
+from agentmark.verify.search.splice import Stretch, segment, windows
+from agentmark.verify.search.symbols import DEFAULT_SEARCH_LIMIT
+from agentmark.verify.tamper import tamper_findings
+from agentmark.verify.verdict import DEFAULT_THRESHOLD, RunnerUp, Segment, StepFinding, Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class _Weighed:
+    """A candidate with its evidence, and what naming it costs."""
+
+    payload: int
+    route: Route
+    evidence: Evidence
+    ownership: Evidence
+    bits_paid: float
+
+    @property
+    def surplus(self) -> float:
+        return self.evidence.bits - self.bits_paid
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judge:
+    """One question, fixed before the log is looked at. Needs no key: it judges what was read."""
+
+    threshold: float = DEFAULT_THRESHOLD
+    # The share of foreign or altered steps to expect; None: a mixture of rates.
+    noise: float | None = None
+    prices: Prices = field(default_factory=Prices)
+    search_limit: int = DEFAULT_SEARCH_LIMIT
+
+    def __post_init__(self) -> None:
+        if not 0 < self.threshold < 1:
+            raise SettingError("threshold", f"{self.threshold} is not between 0 and 1")
+        if self.noise is not None and not 0 <= self.noise < 1:
+            raise SettingError("noise", f"{self.noise} is not in [0, 1)")
+
+    @property
+    def noise_rates(self) -> tuple[float, ...]:
+        return NOISE_RATES if self.noise is None else (self.noise,)
+
+    def for_tries(self, tries: int) -> "Judge":
+        """A judge that pays for this many questions of which its own is one."""
+        return replace(self, prices=self.prices.for_tries(tries))
+
+    def verdict(self, intake: Intake, claim: PayloadLike = None) -> Verdict:
+        """What identity does this log carry, or (with a claim) does it carry this one?"""
+        # (6) Look for payloads that may explain the steps. How one was found does not matter to its evidence.
+        claimed = self._claimed(claim, intake)
+        if claimed is not None:
+            proposals = Proposals((Candidate(claimed, Route.CLAIM),))
+        else:
+            proposals = self._searcher.propose(intake.readings, intake.payload_len)
+
+        # (7) Judge the best as a claim, with every identity that was tried paid for.
+        unique = {candidate.payload: candidate for candidate in reversed(proposals.candidates)}
+        weighed = sorted([self._weigh(candidate, intake) for candidate in unique.values()], key=lambda w: -w.surplus)
+        best = weighed[0] if weighed else None
+        second = weighed[1] if len(weighed) > 1 else None
+        return Verdict(
+            payload_len=intake.payload_len,
+            threshold=self.threshold,
+            consistent=_consistent(proposals, best, intake.readings),
+            candidate=None if best is None else best.payload,
+            route=None if best is None else best.route,
+            evidence_bits=0.0 if best is None else best.evidence.bits,
+            bits_paid=self.prices.of(None, intake.payload_len) if best is None else best.bits_paid,
+            ownership_bits=None if best is None else best.ownership.bits,
+            likely_noise=0.0 if best is None else best.evidence.likely_noise,
+            potential_bits=_potential_bits(intake.readings),
+            rank=_rank(intake),
+            search_work=proposals.work,
+            search_over_limit=proposals.over_limit,
+            holder=None if best is None or self._registry is None else self._registry.holder(best.payload),
+            runner_up=None if second is None else self._runner_up(second),
+            tampering=(*tamper_findings([step.record for step in intake.steps]), *self._mixed(best, second)),
+            findings=tuple([_finding(step, best) for step in intake.steps]),
+        )
+
+    def segments(self, intake: Intake) -> tuple[Segment, ...]:
+        """Divide a log, in the order of its records, into stretches of one identity each, or of none that is ours."""
+        searcher = self._searcher
+        readings = [step.reading for step in intake.steps]
+        found: dict[int, None] = {}
+        # In a window that one identity dominates, a single rate in the middle of the range finds it.
+        rates = searcher.rates[1:2] or searcher.rates
+        for first, last in windows(len(readings)):
+            part = [reading for reading in readings[first:last] if reading is not None]
+            if searcher.suffices(found, part, intake.payload_len):
+                # An identity that was found in a wider window explains this one as well.
+                continue
+            for candidate in searcher.propose(part, intake.payload_len, rates).candidates:
+                found[candidate.payload] = None
+        stretches = segment(
+            readings, list(found), bits_paid=lambda payload: self.prices.of(payload, intake.payload_len)
+        )
+        return tuple([self._segment(stretch, intake) for stretch in stretches])
+
+    @property
+    def _searcher(self) -> Searcher:
+        return Searcher(
+            prices=self.prices,
+            threshold=self.threshold,
+            noise_rates=self.noise_rates,
+            search_limit=self.search_limit,
+        )
+
+    @property
+    def _registry(self) -> Registry | None:
+        return self.prices.registry
+
+    def _claimed(self, claim: PayloadLike, intake: Intake) -> int | None:
+        """The payload that is claimed: a name in the registry, or whatever a payload can be."""
+        if claim is None:
+            return None
+        if isinstance(claim, str) and self._registry is not None and claim in self._registry:
+            return self._registry.named(claim).payload
+        if isinstance(claim, int) and not isinstance(claim, bool):
+            if intake.used and not 0 <= claim < 1 << intake.payload_len:
+                raise SettingError("claim", f"{claim} does not fit {intake.payload_len} bits")
+            return claim
+        return payload_to_int(claim, intake.payload_len)[0]
+
+    def _weigh(self, candidate: Candidate, intake: Intake) -> _Weighed:
+        claimed = candidate.route is Route.CLAIM
+        paid = self.prices.of_claim if claimed else self.prices.of(candidate.payload, intake.payload_len)
+        ownership = Evidence(self.noise_rates)
+        for step in sorted(intake.steps, key=lambda step: step.record.context):
+            distribution = step.record.distribution
+            if distribution is None or step.outcome not in (Outcome.USED, Outcome.IMPOSSIBLE):
+                continue
+            # Over keys the payload leads to the logged behavior with probability P_t(b_t): the full surprisal counts.
+            agrees = step.reading is not None and step.reading.e_value(candidate.payload) > 0
+            ownership.update(1 / distribution.probability(step.record.behavior) if agrees else 0.0)
+        evidence = self._searcher.evidence(intake.readings, candidate.payload)
+        return _Weighed(candidate.payload, candidate.route, evidence, ownership, paid)
+
+    def _passes(self, weighed: _Weighed) -> bool:
+        return false_positive_rate(weighed.surplus) <= self.threshold
+
+    def _mixed(self, best: _Weighed | None, second: _Weighed | None) -> list[str]:
+        """Two identities that both pass the bound share the log between them."""
+        needed = -log2(self.threshold)
+        if best is None or second is None or min(best.surplus, second.surplus) < needed:
+            return []
+        return [f"payload {second.payload:#x} explains other steps beyond chance: several agents' records are mixed"]
+
+    def _runner_up(self, second: _Weighed) -> RunnerUp:
+        if not self._passes(second):
+            return RunnerUp(None, None, second.evidence.bits)
+        holder = self._registry.holder(second.payload) if self._registry is not None else None
+        return RunnerUp(second.payload, holder.name if holder else None, second.evidence.bits)
+
+    def _segment(self, stretch: Stretch, intake: Intake) -> Segment:
+        rate = false_positive_rate(stretch.evidence_bits - stretch.bits_paid)
+        accepted = stretch.payload is not None and rate <= self.threshold
+        payload = stretch.payload if accepted else None
+        holder = self._registry.holder(payload) if self._registry is not None and payload is not None else None
+        return Segment(
+            first=stretch.first,
+            last=stretch.last,
+            first_record=intake.steps[stretch.first].record.where,
+            last_record=intake.steps[stretch.last].record.where,
+            payload=payload,
+            identity=holder.name if holder else None,
+            evidence_bits=stretch.evidence_bits,
+            bits_paid=stretch.bits_paid,
+            false_positive_rate=rate if accepted else 1.0,
+        )
+
+
+def _consistent(proposals: Proposals, best: _Weighed | None, readings: Sequence[Reading]) -> bool | None:
+    """Whether one payload explains every step: as the search has settled it, or as the best candidate shows."""
+    if proposals.consistent is not None or best is None or not readings:
+        return proposals.consistent
+    if all(reading.e_value(best.payload) > 0 for reading in readings):
+        return True
+    # A candidate that most steps support and some rule out leaves no room for another that all support.
+    return False if best.surplus > 0 else None
+
+
+def _potential_bits(readings: Iterable[Reading]) -> float:
+    """What the steps would say if every one agreed."""
+    return fsum([reading.evidence_bits for reading in readings])
+
+
+def _rank(intake: Intake) -> int:
+    rows = LinearSystem(intake.payload_len)
+    for reading in intake.readings:
+        if rows.rank == intake.payload_len:
+            break
+        for row in reading.rows:
+            rows.update(Equation(row, 0))
+    return rows.rank
+
+
+def _finding(step: Step, best: _Weighed | None) -> StepFinding:
+    if step.reading is None:
+        return StepFinding(step.record, step.outcome)
+    if best is None:
+        return StepFinding(step.record, step.outcome, step.reading.evidence_bits)
+    e_value = step.reading.e_value(best.payload)
+    noise = max(best.evidence.likely_noise, 0.001)
+    return StepFinding(step.record, step.outcome, log2((1 - noise) * e_value + noise), agrees=e_value > 0)

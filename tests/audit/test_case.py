@@ -1,0 +1,202 @@
+"""The audit use case: paths and keys in, verdict and report out, one intake."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from support import marked_log
+
+from agentmark import LogWriter, PayloadError, Registry, SettingError, SharedKey, StepRecord, Verifier
+from agentmark.audit.case import Case, LostPlace, ReportOrder
+from agentmark.audit.engine import PlainEngine
+from agentmark.cli import main
+from agentmark.cli.verify import verdict_lines
+from agentmark.identity.registry import Identity
+from agentmark.report import render_report
+from agentmark.verify import intake
+from agentmark.verify.keyring import Keyring
+from agentmark.verify.state import LogState
+
+KEY = SharedKey(bytes(range(32)))
+STRANGER = SharedKey(bytes(range(160, 192)))
+NAMES = Registry(16, [Identity("acme", 0x5EED), Identity("globex", 0x1234), Identity("42", 0x0777)])
+ORDER = ReportOrder(command="agentmark verify")
+
+
+@pytest.fixture
+def read_steps(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Which records were read, in order."""
+    calls: list[str] = []
+    read = intake.read_step
+
+    def counted(record: StepRecord, key: SharedKey, payload_len: int) -> intake.Step:
+        calls.append(record.where)
+        return read(record, key, payload_len)
+
+    monkeypatch.setattr(intake, "read_step", counted)
+    return calls
+
+
+def log_file(folder: Path, records: list[StepRecord], name: str = "log.jsonl") -> Path:
+    path = folder / name
+    with LogWriter(path) as log:
+        for record in records:
+            log.write(record)
+    return path
+
+
+def test_a_log_is_taken_in_once_and_once_for_the_control(tmp_path: Path, read_steps: list[str]) -> None:
+    path = log_file(tmp_path, marked_log(KEY))
+    Case(logs=[path], keys=[KEY], claim=0x5EED).answer()
+    assert len(read_steps) == 60
+    answer = Case(logs=[path], keys=[KEY], claim=0x5EED, report=ORDER).answer()
+    assert answer.report is not None
+    assert len(read_steps) == 60 + 2 * 60
+
+
+def test_the_command_takes_a_log_in_once_and_once_for_the_control(
+    tmp_path: Path, read_steps: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    KEY.save("key.json")
+    log_file(tmp_path, marked_log(KEY))
+    assert main(["verify", "log.jsonl", "--key", "key.json", "--claim", "0x5eed", "--report", "r.html"]) == 0
+    assert len(read_steps) == 2 * 60
+
+
+def test_the_answer_is_the_verifiers(tmp_path: Path) -> None:
+    records = marked_log(KEY)
+    path = log_file(tmp_path, records)
+    assert Case(logs=[path], keys=[KEY], registry=NAMES).answer().verdict == Verifier(KEY, registry=NAMES).verify(
+        records
+    )
+
+
+def test_several_logs_are_pooled_in_their_order(tmp_path: Path) -> None:
+    records = marked_log(KEY, scheme="R")
+    paths = [log_file(tmp_path, records[:9], "b.jsonl"), log_file(tmp_path, records[9:], "a.jsonl")]
+    answer = Case(logs=paths, keys=[KEY]).answer()
+    assert [finding.record for finding in answer.verdict.findings] == records
+    assert answer.verdict == Verifier(KEY).verify(records)
+
+
+def test_another_engine_may_take_the_logs_in(tmp_path: Path) -> None:
+    """Whatever reads the records, the verdict is the plain engine's."""
+
+    class BackAndForth:
+        """Reads each log in two halves, each in a process of its own as far as the state can tell."""
+
+        def take_in(self, logs: object, keys: Keyring) -> LogState:
+            whole = LogState()
+            for records in logs:  # type: ignore[attr-defined]
+                for part in (records[: len(records) // 2], records[len(records) // 2 :]):
+                    whole.merge(LogState.from_bytes(PlainEngine().take_in([part], keys).to_bytes()))
+            return whole
+
+    path = log_file(tmp_path, marked_log(KEY, scheme="R"))
+    case = Case(logs=[path], keys=[KEY])
+    assert case.answer(engine=BackAndForth()).verdict == case.answer().verdict
+
+
+@pytest.mark.parametrize("claim", [0x5EED, b"\x5e\xed", [0, 1, 0, 1, 1, 1, 1, 0, 1, 1, 1, 0, 1, 1, 0, 1], "acme"])
+def test_a_claim_is_whatever_a_payload_can_be_or_a_name(claim: int | bytes | list[int] | str) -> None:
+    records = marked_log(KEY)
+    verdict = Verifier(KEY, registry=NAMES).verify(records, claim=claim)
+    assert verdict.accepted
+    assert verdict.payload == 0x5EED
+    assert verdict.bits_paid == 0
+    assert not Verifier(KEY, registry=NAMES).verify(records, claim="globex").accepted
+
+
+def test_a_claim_in_text_without_a_registry_is_its_bytes() -> None:
+    records = marked_log(KEY, payload=int.from_bytes(b"ok", "big"))
+    assert Verifier(KEY).verify(records, claim="ok").accepted
+    with pytest.raises(PayloadError, match="needs 32 bits"):
+        Verifier(KEY).verify(records, claim="acme")
+    with pytest.raises(SettingError, match="does not fit 16 bits"):
+        Verifier(KEY).verify(records, claim=1 << 16)
+
+
+def test_on_the_command_line_a_name_goes_before_a_number(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    KEY.save("key.json")
+    NAMES.save("names.jsonl")
+    log_file(tmp_path, marked_log(KEY, payload=0x0777))
+    assert main(["verify", "log.jsonl", "--key", "key.json", "--registry", "names.jsonl", "--claim", "42"]) == 0
+    assert "Attributed to '42'" in capsys.readouterr().out
+
+
+# Payloads whose digits appear in no digest or number by chance.
+ONE, TWO = 0xDEADBEEF00C0FFEE, 0xFACADE1100DECADE
+LONG_NAMES = Registry(64, [Identity("tenant-one", ONE), Identity("tenant-two", TWO)])
+
+
+def unproved(key: SharedKey, scheme: str, steps: int) -> list[StepRecord]:
+    """Steps that state our key id. Their session is renamed: the helper puts the payload into it."""
+    records = marked_log(key, scheme=scheme, payload=ONE, payload_len=64, steps=steps)
+    return [replace(record, key_id=KEY.id, session="run") for record in records]
+
+
+UNPROVED = {
+    "too short": unproved(KEY, "R", 6),
+    "another's, R": unproved(STRANGER, "R", 40),
+    "another's, F": unproved(STRANGER, "F", 40),
+}
+
+
+@pytest.mark.parametrize("claim", [None, "tenant-two"])
+@pytest.mark.parametrize("log", UNPROVED)
+def test_no_rendering_names_anyone_who_is_not_accepted(tmp_path: Path, log: str, claim: str | None) -> None:
+    """Neither the best candidate nor the runner-up, by name or by payload: not as data, text, report or repr."""
+    path = log_file(tmp_path, UNPROVED[log])
+    case = Case(logs=[path], keys=[KEY], registry=LONG_NAMES, claim=claim, search_limit=1000, report=ORDER)
+    answer = case.answer()
+    assert not answer.verdict.accepted
+    assert answer.report is not None
+    assert answer.verdict.candidate in (ONE, TWO), "there is somebody to be named, or this test shows nothing"
+    renderings = [
+        json.dumps(answer.as_dict()),
+        json.dumps(answer.report),
+        render_report(answer.report),
+        repr(answer.verdict),
+        "\n".join(verdict_lines(answer)),
+    ]
+    for rendering in renderings:
+        for word in ("tenant-one", "tenant-two", f"{ONE:x}", f"{TWO:x}", str(ONE), str(TWO)):
+            assert word not in rendering.lower()
+
+
+def test_a_runner_up_is_named_only_if_it_passes_the_bound_itself() -> None:
+    mine, theirs = marked_log(KEY, scheme="R"), marked_log(KEY, scheme="R", payload=0x1234, seed=9)
+    alone = Verifier(KEY, registry=NAMES).verify(mine)
+    assert alone.runner_up is not None
+    assert (alone.runner_up.payload, alone.runner_up.identity) == (None, None)
+    mixed = Verifier(KEY, registry=NAMES).verify([*mine, *theirs])
+    assert mixed.runner_up is not None
+    assert {mixed.identity, mixed.runner_up.identity} == {"acme", "globex"}
+
+
+def test_what_cannot_be_meant_is_refused_before_anything_is_read(tmp_path: Path) -> None:
+    missing = tmp_path / "no-such-log.jsonl"
+    with pytest.raises(SettingError, match="offsets"):
+        Case(logs=[missing], keys=[KEY], place=LostPlace(session="s", offsets=0))
+    with pytest.raises(SettingError, match="search_limit"):
+        Case(logs=[missing], keys=[KEY], search_limit=0)
+    with pytest.raises(SettingError, match="at least one"):
+        Keyring([])
+
+
+def test_a_lost_place_is_found_and_reported(tmp_path: Path) -> None:
+    records = marked_log(KEY, scheme="R")
+    lost = [replace(record, session="?", step_index=0, context=bytes(32)) for record in records[3:30]]
+    path = log_file(tmp_path, lost)
+    answer = Case(
+        logs=[path], keys=[KEY], place=LostPlace(session=records[0].session, offsets=5), report=ORDER
+    ).answer()
+    assert answer.place is not None
+    assert answer.report is not None
+    assert (answer.place.offset, answer.place.tried) == (3, 5)
+    assert answer.report["question"]["place"] == {"session": records[0].session, "offsets_tried": 5, "offset": 3}
