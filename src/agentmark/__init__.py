@@ -3,6 +3,8 @@
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from agentmark.version import __version__
+
 if TYPE_CHECKING:
     from agentmark.chain.check import ChainReport, verify_chain
     from agentmark.chain.writer import ChainWriter
@@ -28,8 +30,6 @@ if TYPE_CHECKING:
     from agentmark.record import RecordError, RecordVersionError, StepRecord
     from agentmark.verify.verdict import Placement, Segment, Verdict
     from agentmark.verify.verifier import Verifier
-
-__version__ = "0.1.0"
 
 # Where each public name lives. It is imported when it is first used: an agent that only marks loads no verifier.
 _HOMES = {

@@ -2,13 +2,13 @@
 
 from html import escape
 
-from agentmark import __version__
 from agentmark.demo.assistant import Episode
 from agentmark.demo.model_run import ModelDemoResult
 from agentmark.demo.model_text import NEAR_CHANCE
 from agentmark.demo.page import STYLE, decision_table, growth_chart, verdict_panel
 from agentmark.demo.recovery import LOSS_RATE
 from agentmark.demo.run import TENANT
+from agentmark.version import __version__
 
 SHOWN_EPISODES, SHOWN_DECISIONS = 6, 6
 

@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from html import escape
 from math import log2
 
-from agentmark import __version__
 from agentmark.core.distribution import TOTAL_WEIGHT
 from agentmark.demo.recovery import LOSS_RATE, Recovery
 from agentmark.demo.run import TENANT, DemoResult
 from agentmark.record import StepRecord
 from agentmark.report.charts import Bar, Series, bar_chart, line_chart
+from agentmark.version import __version__
 
 STYLE = """
 :root { --ink:#1c2430; --soft:#5c6675; --paper:#fff; --panel:#f5f7fa; --rule:#dde3ea;

@@ -11,7 +11,6 @@ from math import log2
 from pathlib import Path
 from typing import TypedDict
 
-from agentmark import __version__
 from agentmark.core.evidence import Evidence
 from agentmark.core.linear import LinearSystem
 from agentmark.core.rlnc import Equation
@@ -21,6 +20,7 @@ from agentmark.report.chain_part import ChainPart
 from agentmark.report.numbers import bits_text, rate_in_words, rate_text
 from agentmark.verify.intake import Intake, Outcome
 from agentmark.verify.verdict import Placement, Segment, StepFinding, Verdict
+from agentmark.version import __version__
 
 REPORT_VERSION = 1
 # Records beyond these are counted, not shown; so are candidates of one step, and points of a curve are thinned out.

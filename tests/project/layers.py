@@ -1,0 +1,172 @@
+"""Who may import whom: the one table, and the check that reads every import of a tree against it.
+
+Imports count wherever they stand: at the top of a file, inside a function, for type checking only, or by name through
+`import_module`. The front door (`agentmark/__init__.py`) is left out: it names where things live and imports on demand.
+"""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+PACKAGE = "agentmark"
+
+# A room imports rooms of lower ranks only. So rooms of one rank never meet, directly or through others: `embed` and
+# `verify` share what is below them. A gateway and a console will stand beside `adapters`, and meet in a store.
+RANKS = (
+    ("core", "version"),
+    ("errors", "times"),
+    ("record",),
+    ("keys", "identity"),
+    ("embed", "verify", "chain", "elicit"),
+    ("log", "wire", "report"),
+    ("decide", "audit", "power"),
+    ("policies", "testing", "adapters"),
+    ("demo",),
+    ("cli",),
+    ("__main__",),
+)
+# Leaves are imported by nobody, whatever their rank, but for the doors named here.
+LEAVES = {"adapters", "testing", "demo", "cli", "__main__"}
+DOORS = {("cli", "demo"), ("__main__", "cli")}
+
+# Inside a room: modules (or folders) import those of lower ranks, and those of their own line as far as no cycle forms.
+INNER_RANKS = {
+    "embed": (("session",), ("embedder",)),
+    "chain": (("links",), ("checkpoint",), ("session", "writer"), ("check",)),
+    "verify": (
+        ("search", "keyring", "prices"),
+        ("intake", "candidates", "tamper"),
+        ("state", "verdict"),
+        ("judge",),
+        ("verifier",),
+    ),
+    # What writes a log never needs what reads one.
+    "log": (("sink", "append", "sync", "lines"), ("jsonl", "rotating", "sqlite", "otel"), ("read",)),
+    "audit": (("engine", "stretches"), ("case",)),
+}
+
+
+def violations(root: Path) -> list[str]:
+    """What in the package at `root` crosses a line, in sentences; empty if nothing does."""
+    graph = import_graph(root)
+    found = []
+    for module, imported in sorted(graph.items()):
+        for target in sorted(imported):
+            found += _crossing(module, target)
+    return found + _reaches(graph) + _cycles(graph)
+
+
+def import_graph(root: Path) -> dict[str, set[str]]:
+    """Which module imports which, as dotted names below the package; foreign packages left out, the lab kept."""
+    files = {_name(path, root): path for path in root.rglob("*.py")}
+    graph: dict[str, set[str]] = {}
+    for name, path in files.items():
+        if name:
+            graph[name] = {target for target in _imports(path, name, set(files)) if target != name}
+    return graph
+
+
+def _name(path: Path, root: Path) -> str:
+    parts = path.relative_to(root).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def _imports(path: Path, module: str, modules: set[str]) -> Iterator[str]:
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield from _known(alias.name, modules)
+        elif isinstance(node, ast.ImportFrom):
+            base = node.module or ""
+            if node.level:
+                is_package = path.stem == "__init__"
+                above = f"{PACKAGE}.{module}".split(".")
+                above = above[: len(above) - node.level + is_package]
+                base = ".".join([*above, *([base] if base else [])])
+            for alias in node.names:
+                # A submodule if there is one of this name, else something inside the module.
+                inner = list(_known(f"{base}.{alias.name}", modules))
+                yield from inner or _known(base, modules)
+        elif isinstance(node, ast.Call) and "import" in ast.unparse(node.func):
+            for argument in node.args:
+                if isinstance(argument, ast.Constant) and isinstance(argument.value, str):
+                    yield from _known(argument.value, modules)
+
+
+def _known(dotted: str, modules: set[str]) -> Iterator[str]:
+    if dotted.split(".", maxsplit=1)[0] == f"{PACKAGE}_lab":
+        yield dotted
+    elif dotted == PACKAGE:
+        yield "(front door)"
+    elif dotted.startswith(f"{PACKAGE}.") and dotted.removeprefix(f"{PACKAGE}.") in modules:
+        yield dotted.removeprefix(f"{PACKAGE}.")
+
+
+def _rank(name: str, ranks: tuple[tuple[str, ...], ...]) -> int | None:
+    return next((rank for rank, names in enumerate(ranks) if name in names), None)
+
+
+def _crossing(module: str, target: str) -> list[str]:
+    if target == "(front door)":
+        return [f"{module} imports the front door: import from the file where a name lives"]
+    room, other = module.split(".", maxsplit=1)[0], target.split(".", maxsplit=1)[0]
+    if room == other:
+        return _inner_crossing(room, module, target)
+    rank, other_rank = _rank(room, RANKS), _rank(other, RANKS)
+    if rank is None or other_rank is None:
+        return [f"{module} imports {target}: {room if rank is None else other} has no rank in the table"]
+    if other_rank >= rank:
+        return [f"{module} imports {target}: {other} is not below {room}"]
+    if other in LEAVES and (room, other) not in DOORS:
+        return [f"{module} imports {target}: {other} is a leaf"]
+    return []
+
+
+def _inner_crossing(room: str, module: str, target: str) -> list[str]:
+    ranks = INNER_RANKS.get(room)
+    if ranks is None or "." not in module or "." not in target:
+        return []
+    part, other = module.split(".")[1], target.split(".")[1]
+    rank, other_rank = _rank(part, ranks), _rank(other, ranks)
+    if rank is None or other_rank is None:
+        return [f"{module} imports {target}: {part if rank is None else other} has no rank inside {room}"]
+    return [f"{module} imports {target}: inside {room}, {other} is above {part}"] if other_rank > rank else []
+
+
+def _reaches(graph: dict[str, set[str]]) -> list[str]:
+    """The pairs that must never meet, followed through every module between them."""
+    found = []
+    for start, end in (("embed", "verify"), ("verify", "embed")):
+        for module in sorted(graph):
+            if module.split(".")[0] == start:
+                path = _path_to(module, end, graph)
+                if path is not None:
+                    found.append(f"{start} reaches {end}: {' -> '.join(path)}")
+    return found
+
+
+def _path_to(module: str, room: str, graph: dict[str, set[str]]) -> list[str] | None:
+    paths, seen = [[module]], {module}
+    for path in paths:
+        for target in sorted(graph.get(path[-1], ())):
+            if target.split(".")[0] == room:
+                return [*path, target]
+            if target not in seen:
+                seen.add(target)
+                paths.append([*path, target])
+    return None
+
+
+def _cycles(graph: dict[str, set[str]]) -> list[str]:
+    """A circle of modules for each module that reaches itself; each circle once."""
+    found: dict[frozenset[str], str] = {}
+    for module in sorted(graph):
+        paths, seen = [[module]], {module}
+        for path in paths:
+            for target in sorted(graph.get(path[-1], ())):
+                if target == module:
+                    found.setdefault(frozenset(path), f"cycle: {' -> '.join([*path, module])}")
+                elif target not in seen:
+                    seen.add(target)
+                    paths.append([*path, target])
+    return list(found.values())
