@@ -9,8 +9,9 @@ from typing import Any, Self
 
 from agentmark.core.canonical import MAX_SAFE_INTEGER, canonical_bytes, is_unicode
 from agentmark.core.prf import DIGEST_SIZE
+from agentmark.core.strict_json import StrictJsonError, parse_json
 from agentmark.keys.signing import PUBLIC_KEY_SIZE, SIGNATURE_SIZE, SigningKey, is_hex, verify_signature
-from agentmark.record import RecordError, RecordVersionError, StepRecord, _refuse_constant, _refuse_repeated_names
+from agentmark.record import RecordError, RecordVersionError, StepRecord
 
 CHECKPOINT_VERSION = 1
 CHECKPOINT_MEMBER = "agentmark_checkpoint"
@@ -102,9 +103,8 @@ class Checkpoint:
     def from_json(cls, text: str | bytes, *, where: str = "?", line: int | None = None) -> Self:
         """Parse and validate one line; the signature is judged later."""
         try:
-            text = text.decode("utf-8") if isinstance(text, bytes) else text
-            content = json.loads(text, object_pairs_hook=_refuse_repeated_names, parse_constant=_refuse_constant)
-        except (ValueError, RecursionError):
+            content = parse_json(text)
+        except StrictJsonError:
             raise RecordError(where, "checkpoint", "is not valid JSON, or names a member twice") from None
         return cls.from_dict(content, where=where, line=line)
 
