@@ -21,7 +21,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from support import marked_log
 
-from agentmark import LogReader, LogWriter, RecordError, SettingError, SharedKey, StepRecord, Verdict, Verifier
+from agentmark import LogWriter, RecordError, SettingError, SharedKey, StepRecord, Verdict, Verifier, open_log, read_log
 from agentmark.chain.check import ChainReport, verify_chain
 from agentmark.chain.checkpoint import Checkpoint, Statement, link_digest, start_digest
 from agentmark.chain.session import FindingKind
@@ -232,14 +232,13 @@ def test_serialising_again_changes_nothing(tmp_path: Path, seed: int) -> None:
 
 
 def check_file(path: Path, public_key: str | None = SIGNER.public_key) -> ChainReport:
-    reader = LogReader(path, skip_bad=True)
-    numbered = [(reader.line, record) for record in reader]
+    log = read_log(path, skip_bad=True)
     return verify_chain(
-        [record for _, record in numbered],
-        reader.checkpoints,
+        log.records,
+        log.summary.checkpoints,
         public_key,
-        lines=[number for number, _ in numbered],
-        unreadable=[*reader.bad_lines, *reader.bad_checkpoints],
+        lines=log.lines,
+        unreadable=[*log.summary.bad_lines, *log.summary.bad_checkpoints],
     )
 
 
@@ -583,10 +582,10 @@ def test_a_rotated_key_is_trusted_when_both_are_given(tmp_path: Path) -> None:
     records = marked_log(KEY, steps=20)
     for half, signer in ((records[:10], SIGNER), (records[10:], STRANGER)):
         append(path, half, signer=signer)
-    reader = LogReader(path)
-    both = verify_chain(list(reader), reader.checkpoints, [SIGNER.public_key, STRANGER.public_key])
+    reader = open_log(path)
+    both = verify_chain(list(reader), reader.summary.checkpoints, [SIGNER.public_key, STRANGER.public_key])
     assert both.findings == ()
-    one = verify_chain(reader, list(reader.checkpoints), SIGNER.public_key)
+    one = verify_chain(reader, list(reader.summary.checkpoints), SIGNER.public_key)
     assert set(kinds(one)) == {Kind.FOREIGN_SIGNATURE, Kind.UNCHECKED}
 
 
@@ -654,9 +653,9 @@ def test_a_malformed_checkpoint_is_refused_and_never_stops_the_records(
     assert caught.value.field == field
     path = tmp_path / "log.jsonl"
     path.write_text(json.dumps(content) + "\n" + records_of(one_session())[0].to_json() + "\n")
-    reader = LogReader(path)
+    reader = open_log(path)
     assert len(list(reader)) == 1
-    assert [error.field for error in reader.bad_checkpoints] == [field]
+    assert [error.field for error in reader.summary.bad_checkpoints] == [field]
     assert Kind.UNREADABLE in kinds(check_file(path))
 
 
@@ -674,11 +673,11 @@ def test_a_record_is_not_taken_for_a_checkpoint(tmp_path: Path) -> None:
     path = tmp_path / "log.jsonl"
     record = replace(marked_log(KEY, steps=1)[0], meta={"agentmark_checkpoint": 1})
     path.write_text(record.to_json() + "\n")
-    assert list(LogReader(path)) == [record]
+    assert list(open_log(path)) == [record]
     # Nor is a record hidden from the mark's reader by naming it one.
     path.write_text(json.dumps(record.as_dict() | {"agentmark_checkpoint": 1}) + "\n")
     with pytest.raises(RecordError, match="agentmark_checkpoint"):
-        list(LogReader(path))
+        list(open_log(path))
 
 
 # Files
@@ -700,9 +699,9 @@ def test_a_writer_that_opens_a_log_again_goes_on_with_its_chain(tmp_path: Path) 
     report = check_file(path)
     assert report.findings == ()
     assert report.record_count == 60
-    assert read_mark(LogReader(path)).payload == PAYLOAD
+    assert read_mark(open_log(path)).payload == PAYLOAD
     # Written in one go, or opened six times: the same links.
-    assert list(LogReader(path)) == records_of(write_lines(records))
+    assert list(open_log(path)) == records_of(write_lines(records))
 
 
 def test_a_log_may_be_chained_from_some_record_on(tmp_path: Path) -> None:
@@ -731,17 +730,17 @@ def test_a_torn_line_costs_its_record_and_not_the_chain(tmp_path: Path, torn: st
     for cut in range(1, len(last), 7):
         path.write_bytes(before + last[:cut])
         append(path, records[6:])
-        reader = LogReader(path)
+        reader = open_log(path)
         assert len(list(reader)) == (9 if torn == "checkpoint" else 8), cut
-        assert reader.torn_lines == [len(lines) + 1]
-        assert reader.bad_checkpoints == []
+        assert reader.summary.torn_lines == (len(lines) + 1,)
+        assert reader.summary.bad_checkpoints == ()
         assert check_file(path).findings == (), cut
     # Only the line feed is lost: then the record, or the checkpoint, is there.
     path.write_bytes(before + last[:-1])
     append(path, records[6:])
-    reader = LogReader(path)
+    reader = open_log(path)
     assert len(list(reader)) == 9
-    assert reader.torn_lines == []
+    assert reader.summary.torn_lines == ()
     assert check_file(path).findings == ()
 
 
@@ -832,7 +831,7 @@ def test_a_full_disk_leaves_the_chain_whole(tmp_path: Path, monkeypatch: pytest.
                 log.write(records[1])
         log.write(records[2])
         log.write(records[3])
-    reader = LogReader(path)
+    reader = open_log(path)
     assert [record.step_index for record in reader] == [0, 2, 3]
     assert check_file(path).findings == ()
 
@@ -867,9 +866,9 @@ def test_a_log_that_is_cut_while_it_is_written(tmp_path: Path) -> None:
         os.truncate(path, len(b"".join(path.read_bytes().splitlines(keepends=True)[:4])) + 50)
         for record in records[6:]:
             log.write(record)
-    reader = LogReader(path)
+    reader = open_log(path)
     assert [record.step_index for record in reader] == [0, 1, 2, 3, 6, 7, 8, 9]
-    assert reader.torn_lines == [5]
+    assert reader.summary.torn_lines == (5,)
     assert count_of(check_file(path), Kind.GAP) == 2
 
 
@@ -905,12 +904,12 @@ def test_a_checkpoint_can_be_asked_for(tmp_path: Path) -> None:
         log.checkpoint()
         log.checkpoint()
         assert check_file(path).findings == ()
-    reader = LogReader(path)
-    assert len(list(reader)) == len(reader.checkpoints) == 1, "nothing new, no checkpoint"
-    assert reader.checkpoints[0].time.endswith("+00:00")
+    reader = open_log(path)
+    assert len(list(reader)) == len(reader.summary.checkpoints) == 1, "nothing new, no checkpoint"
+    assert reader.summary.checkpoints[0].time.endswith("+00:00")
     assert len(utc_now()) == 25
     assert list(reader) == list(reader), "a reader may be read again"
-    assert len(reader.checkpoints) == 1
+    assert len(reader.summary.checkpoints) == 1
     with LogWriter(tmp_path / "plain.jsonl") as plain:
         plain.checkpoint()
 
@@ -932,7 +931,7 @@ def test_a_missing_package_is_said_and_linking_does_without_it(tmp_path: Path, m
     assert judge(lines, public_key=None).intact
     # A log with checkpoints is read, and linked on, without the package that would judge them.
     append(path, records[3:], signer=None)
-    assert len(list(LogReader(path))) == 6
+    assert len(list(open_log(path))) == 6
     monkeypatch.undo()
     assert check_file(path).intact
 

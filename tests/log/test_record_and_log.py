@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support import TICKET_WEIGHTS, marked_log
 
-from agentmark import Embedder, LogReader, LogWriter, RecordError, RecordVersionError, SharedKey, StepRecord
+from agentmark import Embedder, LogWriter, RecordError, RecordVersionError, SharedKey, StepRecord, open_log
 
 KEY = SharedKey(bytes(range(100, 132)))
 
@@ -126,11 +126,11 @@ def test_a_log_streams_back(tmp_path: Path) -> None:
     with LogWriter(path, fsync=True) as log:
         for record in records:
             log.write(record)
-    assert list(LogReader(path)) == records
+    assert list(open_log(path)) == records
     packed = tmp_path / "log.jsonl.gz"
     packed.write_bytes(gzip.compress(path.read_bytes()))
-    assert list(LogReader(packed)) == records
-    first = next(iter(LogReader(path)))
+    assert list(open_log(packed)) == records
+    first = next(iter(open_log(path)))
     assert first == records[0]
 
 
@@ -143,9 +143,9 @@ def test_every_possible_cut_of_the_last_line_is_read_up_to(tmp_path: Path) -> No
     path = tmp_path / "log.jsonl"
     for cut in range(1, len(tail)):
         path.write_bytes(head + tail[:cut])
-        reader = LogReader(path)
+        reader = open_log(path)
         assert list(reader) == [good], cut
-        assert reader.torn_lines == [2]
+        assert reader.summary.torn_lines == (2,)
 
 
 def test_a_writer_goes_on_after_a_torn_line(tmp_path: Path) -> None:
@@ -157,9 +157,9 @@ def test_a_writer_goes_on_after_a_torn_line(tmp_path: Path) -> None:
         file.write(records[1].to_json().encode()[:40])
     with LogWriter(path) as log:
         log.write(records[2])
-    reader = LogReader(path)
+    reader = open_log(path)
     assert list(reader) == [records[0], records[2]]
-    assert reader.torn_lines == [2]
+    assert reader.summary.torn_lines == (2,)
 
 
 def test_a_killed_writer_loses_nothing_that_was_written(tmp_path: Path) -> None:
@@ -176,7 +176,7 @@ os.kill(os.getpid(), 9)
 """
     done = subprocess.run([sys.executable, "-c", script, str(path)], check=False)
     assert done.returncode == -9
-    assert [record.step_index for record in LogReader(path)] == list(range(25))
+    assert [record.step_index for record in open_log(path)] == list(range(25))
 
 
 def test_a_full_disk_costs_one_record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -197,9 +197,9 @@ def test_a_full_disk_costs_one_record(tmp_path: Path, monkeypatch: pytest.Monkey
         log.write(records[1])
     monkeypatch.undo()
     log.write(records[2])
-    reader = LogReader(path)
+    reader = open_log(path)
     assert list(reader) == [records[0], records[2]]
-    assert reader.torn_lines == [2]
+    assert reader.summary.torn_lines == (2,)
 
 
 def test_a_packed_log_that_was_cut_is_read_up_to_the_cut(tmp_path: Path) -> None:
@@ -207,11 +207,11 @@ def test_a_packed_log_that_was_cut_is_read_up_to_the_cut(tmp_path: Path) -> None
     records = marked_log(KEY, steps=200)
     packed = gzip.compress("".join(record.to_json() + "\n" for record in records).encode())
     path.write_bytes(packed[: len(packed) // 2])
-    reader = LogReader(path)
+    reader = open_log(path)
     read = list(reader)
     assert 0 < len(read) < 200
     assert read == records[: len(read)]
-    assert reader.torn_lines
+    assert reader.summary.torn_lines
 
 
 LINE = a_record().to_json()
@@ -235,10 +235,10 @@ def test_no_line_can_stop_the_reader(tmp_path: Path, line: bytes) -> None:
     good = a_record()
     path.write_bytes(line + b"\n" + good.to_json().encode() + b"\n")
     with pytest.raises(RecordError):
-        list(LogReader(path))
-    reader = LogReader(path, skip_bad=True)
+        list(open_log(path))
+    reader = open_log(path, skip_bad=True)
     assert list(reader) == [good]
-    assert len(reader.bad_lines) + len(reader.torn_lines) == 1
+    assert len(reader.summary.bad_lines) + len(reader.summary.torn_lines) == 1
 
 
 def test_a_bad_line_raises_or_is_listed_with_its_number(tmp_path: Path) -> None:
@@ -247,10 +247,10 @@ def test_a_bad_line_raises_or_is_listed_with_its_number(tmp_path: Path) -> None:
     lines = [records[0].to_json(), '{"agentmark":9}', "free text", "", records[1].to_json()]
     path.write_text("\n".join(lines) + "\n")
     with pytest.raises(RecordVersionError, match=r"log\.jsonl:2"):
-        list(LogReader(path))
-    reader = LogReader(path, skip_bad=True)
+        list(open_log(path))
+    reader = open_log(path, skip_bad=True)
     assert list(reader) == records
-    assert [error.where for error in reader.bad_lines] == ["log.jsonl:2", "log.jsonl:3"]
+    assert [error.where for error in reader.summary.bad_lines] == ["log.jsonl:2", "log.jsonl:3"]
 
 
 def test_several_processes_may_append_to_one_log(tmp_path: Path) -> None:
@@ -265,6 +265,6 @@ with LogWriter(sys.argv[1]) as log:
 """
     running = [subprocess.Popen([sys.executable, "-c", script, str(path)], env=os.environ) for _ in range(3)]
     assert [process.wait() for process in running] == [0, 0, 0]
-    records = list(LogReader(path))
+    records = list(open_log(path))
     assert len(records) == 900
     assert len({record.session for record in records}) == 3

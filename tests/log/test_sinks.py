@@ -14,9 +14,9 @@ import pytest
 from log_run import KEY, the_run
 from support import TICKET_WEIGHTS, marked_log
 
-from agentmark import Embedder, LogReader, LogWriter, SettingError, StepRecord
+from agentmark import Embedder, LogWriter, SettingError, StepRecord, open_log
 from agentmark.chain.writer import ChainWriter
-from agentmark.log.read import log_files, open_log
+from agentmark.log.read.files import log_files
 from agentmark.log.rotating import RotatingLog
 from agentmark.log.sink import Sink
 from agentmark.log.sqlite import SqliteLog
@@ -92,7 +92,7 @@ def test_a_file_rotates_by_age_even_across_restarts(tmp_path: Path) -> None:
         with RotatingLog(tmp_path / "run.jsonl", max_age_s=60, clock=lambda: now[0]) as log:
             log.write(records[i])
         now[0] += 30
-    assert len(list(LogReader(tmp_path / "run-000001.jsonl"))) == 2
+    assert len(list(open_log(tmp_path / "run-000001.jsonl"))) == 2
     assert read_folder(tmp_path) == records[:4]
 
 
@@ -148,7 +148,7 @@ def test_a_line_that_a_crash_tore_is_closed_not_grown_onto(tmp_path: Path) -> No
         log.write(records[2])
     source = open_log(path)
     assert list(source) == [records[0], records[2]]
-    assert source.torn_lines == [2]
+    assert source.summary.torn_lines == (2,)
 
 
 def test_packing_that_was_cut_short_leaves_the_plain_file(tmp_path: Path) -> None:
@@ -259,7 +259,7 @@ def test_a_database_gives_back_what_was_written(tmp_path: Path) -> None:
             write_all(log, half)
     source = open_log(path)
     assert list(source) == records
-    assert source.format == "SQLite"
+    assert source.summary.format == "SQLite"
     assert sorted(file.name for file in tmp_path.iterdir()) == ["run.db"], "reading leaves no trace"
     connection = sqlite3.connect(path)
     row = connection.execute("SELECT session, step, context, key_id, line, written_at FROM records").fetchone()

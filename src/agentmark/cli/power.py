@@ -13,7 +13,8 @@ from agentmark.core.distribution import BehaviorDistribution
 from agentmark.core.errors import DistributionError
 from agentmark.core.strict_json import Pairs, StrictJsonError, parse_json_pairs
 from agentmark.errors import SettingError
-from agentmark.log.read import log_files, open_log
+from agentmark.log.read.files import log_files
+from agentmark.log.read.open import open_log
 from agentmark.power import (
     DEFAULT_MAX_STEPS,
     DEFAULT_PAYLOAD_LENS,
@@ -122,7 +123,7 @@ def _source(arguments: argparse.Namespace) -> tuple[Source, str]:
     if sum(given) > 1:
         raise SettingError("--like", "goes without --n, --log and --weights: give one of them")
     if arguments.log is not None:
-        records = [record for path in log_files(arguments.log) for record in open_log(path)]
+        records = (record for path in log_files(arguments.log) for record in open_log(path))
         distributions = [record.distribution for record in records if record.distribution is not None]
         names = ", ".join(map(str, arguments.log))
         return _sample(distributions, names), f"{len(distributions)} lists of {names}"

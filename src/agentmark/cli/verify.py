@@ -25,7 +25,8 @@ from agentmark.core.payload import payload_to_int
 from agentmark.errors import SettingError
 from agentmark.identity.registry import Registry
 from agentmark.keys.signing import check_public_key
-from agentmark.log.read import NATIVE, log_files, open_log
+from agentmark.log.read.files import log_files
+from agentmark.log.read.open import read_log
 from agentmark.record import RecordError, StepRecord
 from agentmark.verify.intake import USED
 from agentmark.verify.search.symbols import DEFAULT_SEARCH_LIMIT
@@ -210,16 +211,15 @@ class _Log:
 
 def _read(path: Path, *, skip_bad: bool) -> _Log:
     """The one place where records are read."""
-    reader = open_log(path, skip_bad=skip_bad)
-    numbered = [(record, reader.line) for record in reader]
+    log = read_log(path, skip_bad=skip_bad)
     return _Log(
         path=path,
-        records=[record for record, _ in numbered],
-        lines=[line for _, line in numbered] if reader.format == NATIVE else None,
-        checkpoints=reader.checkpoints,
-        bad_lines=reader.bad_lines,
-        bad_checkpoints=reader.bad_checkpoints,
-        passed_over=reader.passed_over,
+        records=log.records,
+        lines=log.lines,
+        checkpoints=list(log.summary.checkpoints),
+        bad_lines=list(log.summary.bad_lines),
+        bad_checkpoints=list(log.summary.bad_checkpoints),
+        passed_over=log.summary.passed_over,
     )
 
 

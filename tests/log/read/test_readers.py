@@ -22,7 +22,9 @@ from log_run import KEY, PAYLOAD, the_run
 
 from agentmark import AgentMarkError, LogWriter, RecordError, SettingError, StepRecord
 from agentmark.cli import main
-from agentmark.log.read import json_text, log_files, open_log, packing
+from agentmark.log.read import json_text, packing
+from agentmark.log.read.files import log_files
+from agentmark.log.read.open import open_log
 from agentmark.log.sqlite import APPLICATION_ID, SCHEMA_VERSION, SqliteLog
 
 EXPORTS = Path(__file__).parent / "exports"
@@ -219,8 +221,8 @@ def test_the_same_run_in_any_shape_has_the_same_verdict(
     path.write_bytes(make(LINES))
     source = open_log(path)
     assert [record.to_json() for record in source] == LINES
-    assert source.format == name
-    assert source.passed_over == []
+    assert source.summary.format == name
+    assert source.summary.passed_over == []
     assert verdict_of(path, key_file, capsys) == native_verdict
 
 
@@ -234,7 +236,7 @@ def test_the_same_run_recorded_from_real_packages_has_the_same_verdict(
         pytest.importorskip("zstandard")
     source = open_log(EXPORTS / name)
     assert sorted(record.to_json() for record in source) == sorted(LINES)
-    assert source.skipped > 0
+    assert source.summary.skipped > 0
     # Phoenix hands out the newest span first: outcomes are listed in the order of the records, and a chain shows it.
     verdict, native = json.loads(verdict_of(EXPORTS / name, key_file, capsys)), json.loads(native_verdict)
     chain, native_chain = verdict.pop("chains"), native.pop("chains")
@@ -266,7 +268,7 @@ def test_the_same_run_through_the_real_otel_sdk_has_the_same_verdict(
     provider.shutdown()
     source = open_log(path)
     assert list(source) == RUN
-    assert (source.format, source.skipped) == ("OTLP/JSON", 1)
+    assert (source.summary.format, source.summary.skipped) == ("OTLP/JSON", 1)
     assert verdict_of(path, key_file, capsys) == native_verdict
 
 
@@ -321,7 +323,7 @@ def test_packed_text_is_read_and_a_cut_is_said(tmp_path: Path, shape: str, pack:
     assert read == RUN[: len(read)]
     assert len(read) < len(RUN)
     assert read or shape == "inspect json"
-    assert source.passed_over
+    assert source.summary.passed_over
 
 
 @pytest.mark.parametrize("shape", [name for name in SHAPES if "native" not in name and "eval" not in name])
@@ -341,7 +343,7 @@ def test_a_file_cut_anywhere_is_read_up_to_the_cut(tmp_path: Path, shape: str) -
             continue
         assert {record.to_json() for record in read} <= known, cut
         whole = text[:cut].endswith((b"\n", b"}")) and len(read) < 4
-        assert source.passed_over or whole, cut
+        assert source.summary.passed_over or whole, cut
 
 
 def test_a_cut_eval_file_is_read_up_to_the_cut(tmp_path: Path) -> None:
@@ -350,7 +352,7 @@ def test_a_cut_eval_file_is_read_up_to_the_cut(tmp_path: Path) -> None:
     path.write_bytes(content[: len(content) * 3 // 4])
     source = open_log(path)
     assert list(source) == RUN[: len(RUN) // 2]
-    assert "has no table of contents" in source.passed_over[0]
+    assert "has no table of contents" in source.summary.passed_over[0]
 
 
 def test_a_pipe_is_read_like_a_file(tmp_path: Path) -> None:
@@ -411,7 +413,7 @@ def test_a_bad_record_is_named_with_its_place_or_passed_over(
         list(open_log(path))
     source = open_log(path, skip_bad=True)
     assert list(source) == RUN[1:3]
-    assert len(source.bad_lines) == 1
+    assert len(source.summary.bad_lines) == 1
 
 
 def otlp_value(content: Any) -> dict[str, Any]:
@@ -477,7 +479,7 @@ def test_what_a_user_said_is_no_record(tmp_path: Path, said: str) -> None:
             path.write_bytes(as_lines(rows))
             source = open_log(path)
             assert list(source) == RUN[:1]
-            assert source.skipped == 1
+            assert source.summary.skipped == 1
     path.write_bytes(as_lines([langfuse_row({"a": 1}, input={"agentmark.record": said})]))
     assert list(open_log(path)) == []
 
@@ -538,7 +540,7 @@ def test_an_empty_file_is_an_empty_log(tmp_path: Path) -> None:
         path.write_bytes(content)
         source = open_log(path)
         assert list(source) == []
-        assert source.format == "AgentMark JSON lines"
+        assert source.summary.format == "AgentMark JSON lines"
 
 
 def test_an_export_without_any_record_says_so(tmp_path: Path) -> None:
@@ -546,7 +548,7 @@ def test_an_export_without_any_record_says_so(tmp_path: Path) -> None:
     path.write_bytes(as_lines([FOREIGN["langsmith"]] * 3))
     source = open_log(path)
     assert list(source) == []
-    assert source.passed_over == [f"{path}: LangSmith runs: none of 3 entries holds an agentmark.record"]
+    assert source.summary.passed_over == [f"{path}: LangSmith runs: none of 3 entries holds an agentmark.record"]
 
 
 def test_a_native_log_that_begins_with_rubbish_is_still_one(tmp_path: Path) -> None:
@@ -555,14 +557,14 @@ def test_a_native_log_that_begins_with_rubbish_is_still_one(tmp_path: Path) -> N
         path.write_text("\n".join([rubbish, *LINES]) + "\n")
         source = open_log(path, skip_bad=True)
         assert list(source) == RUN, rubbish
-        assert len(source.bad_lines) + len(source.torn_lines) == 1
+        assert len(source.summary.bad_lines) + len(source.summary.torn_lines) == 1
 
 
 def test_limits_hold_before_the_memory_is_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The same limits, made small: a line, a document, an item of an array, a member of a zip file."""
-    from agentmark.log.read import archive, source
+    from agentmark.log.read import text, zip_members
 
-    for module in (packing, archive, json_text, source):
+    for module in (packing, zip_members, json_text, text):
         monkeypatch.setattr(module, "MAX_HELD", 2 << 20)
     path = tmp_path / "log"
     long = "x" * (5 << 20)
@@ -637,7 +639,7 @@ def test_databases_that_are_not_ours_or_damaged(tmp_path: Path) -> None:
     read = list(source)
     assert 0 < len(read) < 20 * len(RUN)
     assert read == (RUN * 20)[: len(read)]
-    assert f"damaged after {len(read)} rows" in source.passed_over[0]
+    assert f"damaged after {len(read)} rows" in source.summary.passed_over[0]
 
 
 @pytest.mark.parametrize(
@@ -680,7 +682,7 @@ def test_a_value_of_a_database_has_a_limit(tmp_path: Path) -> None:
     # Python asks for a row before it hands out the one before it.
     assert 3 <= len(read) <= 4
     assert read == RUN[: len(read)]
-    assert "rows (string or blob too big)" in source.passed_over[0]
+    assert "rows (string or blob too big)" in source.summary.passed_over[0]
 
 
 def test_tampered_rows_of_a_database_are_bad_records(tmp_path: Path) -> None:
@@ -699,7 +701,7 @@ def test_tampered_rows_of_a_database_are_bad_records(tmp_path: Path) -> None:
         list(open_log(path))
     source = open_log(path, skip_bad=True)
     assert list(source) == RUN[3:4]
-    assert len(source.bad_lines) == 3
+    assert len(source.summary.bad_lines) == 3
 
 
 def test_inspect_says_what_it_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -711,7 +713,7 @@ def test_inspect_says_what_it_read(tmp_path: Path, capsys: pytest.CaptureFixture
 
 def test_reading_needs_no_foreign_package() -> None:
     script = (
-        "import sys; import agentmark.log.read;"
+        "import sys; import agentmark.log.read.open;"
         "print([m for m in ('zstandard', 'pyarrow', 'opentelemetry') if m in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
@@ -754,7 +756,7 @@ def survives(path: Path) -> None:
         except AgentMarkError:
             continue
         assert all(isinstance(record, StepRecord) for record in records)
-        assert all(isinstance(sentence, str) for sentence in source.passed_over)
+        assert all(isinstance(sentence, str) for sentence in source.summary.passed_over)
 
 
 @settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
