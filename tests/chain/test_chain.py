@@ -23,8 +23,9 @@ from support import marked_log
 
 from agentmark import LogWriter, RecordError, SettingError, SharedKey, StepRecord, Verdict, Verifier, open_log, read_log
 from agentmark.chain.check import ChainReport, verify_chain
-from agentmark.chain.checkpoint import Checkpoint, Statement, link_digest, start_digest
-from agentmark.chain.session import FindingKind
+from agentmark.chain.checkpoint import Checkpoint, Statement
+from agentmark.chain.findings import FindingKind
+from agentmark.chain.links import link_digest, start_digest
 from agentmark.chain.writer import ChainWriter
 from agentmark.cli import main
 from agentmark.keys.signing import SigningError, SigningKey, check_public_key, verify_signature

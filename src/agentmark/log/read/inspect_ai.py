@@ -32,11 +32,11 @@ class InspectLog(Format):
 
     def read_file(self, path: Path, table: FormatTable) -> Iterator[Event]:
         contents = members_of(path, _SAMPLES)
-        if contents.cut:
-            yield Damage(f"{path}: has no table of contents: it was cut short; read up to the cut")
         for member in contents.members:
             yield from _read_sample(path, member)
-        if not contents.members and not contents.cut:
+        if contents.cut:
+            yield Damage(f"{path}: has no table of contents: it was cut short; read up to the cut")
+        elif not contents.members:
             fault = f"holds no samples of an Inspect log. Accepted: {table.accepted}"
             raise RecordError(path.name, "zip file", fault)
 
