@@ -6,7 +6,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from log_shapes import LINE, LINES, RUN, as_lines, langfuse_row, langsmith_row, otlp_request, otlp_span, phoenix_row
+from log_shapes import (
+    LINE,
+    LINES,
+    RUN,
+    as_json_text,
+    as_lines,
+    langfuse_row,
+    langsmith_row,
+    otlp_request,
+    otlp_span,
+    phoenix_row,
+)
 
 from agentmark import RecordError
 from agentmark.log.read.open import open_log
@@ -77,3 +88,16 @@ def test_a_record_that_the_tool_has_parsed_must_be_as_strict(tmp_path: Path) -> 
     path.write_text(text.replace('"step": 0', '"step": 0.5') + "\n")
     with pytest.raises(RecordError, match="step"):
         list(open_log(path))
+
+
+def test_nan_beside_a_record_is_another_tools_and_in_a_record_a_fault(tmp_path: Path) -> None:
+    """Python's tools write it; a strict parser would lose the whole row to an attribute that nobody reads."""
+    path = tmp_path / "log"
+    beside = langfuse_row({"agentmark.record": LINE, "score": float("nan")})
+    inside = langfuse_row({"agentmark.record": json.loads(LINE) | {"meta": {"score": float("inf")}}})
+    path.write_bytes(as_lines([beside, inside]))
+    source = open_log(path, skip_bad=True)
+    assert list(source) == RUN[:1]
+    assert [(error.where, error.field) for error in source.summary.bad_lines] == [("log:2", "meta.score")]
+    path.write_bytes(as_json_text([beside, inside]))
+    assert list(open_log(path, skip_bad=True)) == RUN[:1]

@@ -58,23 +58,19 @@ class FormatTable:
 
     def knows(self, content: object) -> bool:
         """Whether this is an object of one of the formats, or a page of such."""
-        return isinstance(content, dict) and (self._format_of(content) is not None or _page_of(content) is not None)
+        return self._format_of(content) is not None or _page_of(content) is not None
 
     def read_row(self, content: object, where: str) -> Iterator[Event]:
         """What a JSON object holds: a row, a page of rows, or a whole document."""
-        page = None
-        if isinstance(content, dict) and self._format_of(content) is None:
-            page = _page_of(content)
-        if not page:
+        if self._format_of(content) is None and (page := _page_of(content)):
+            # A row of a page is never a page itself: nothing nests without end.
+            for number, row in enumerate(page, start=1):
+                yield from self._read_object(row, f"{where} item {number}")
+        else:
             yield from self._read_object(content, where)
-            return
-        # A row of a page is never a page itself: nothing nests without end.
-        for number, row in enumerate(page, start=1):
-            yield from self._read_object(row, f"{where} item {number}")
 
     def _read_object(self, content: object, where: str) -> Iterator[Event]:
-        known = self._format_of(content) if isinstance(content, dict) else None
-        if known is None or not isinstance(content, dict):
+        if not isinstance(content, dict) or (known := self._format_of(content)) is None:
             yield NoRecord()
             return
         yield FormatKnown(known.name)
@@ -83,7 +79,9 @@ class FormatTable:
         except RecursionError:
             yield BadEntry(RecordError(where, known.name, "is nested too deeply"))
 
-    def _format_of(self, content: Mapping[str, Any]) -> Format | None:
+    def _format_of(self, content: object) -> Format | None:
+        if not isinstance(content, dict):
+            return None
         return next((known for known in self.formats if known.matches(content)), None)
 
 
@@ -109,5 +107,8 @@ def read_entry(raw: object, where: str) -> Entry | BadEntry:
         return BadEntry(RecordError(where, RECORD, "is nested too deeply"))
 
 
-def _page_of(content: Mapping[str, Any]) -> list[Any] | None:
+def _page_of(content: object) -> list[Any] | None:
+    """The rows of a page, as an API returns them."""
+    if not isinstance(content, dict):
+        return None
     return next((content[name] for name in PAGES if isinstance(content.get(name), list)), None)
