@@ -94,7 +94,7 @@ test-oasis: .venvs/oasis/.ready  ## Test what needs OASIS, torch or the small mo
 	@touch $@
 
 test-logs: .venvs/logs/.ready  ## Test the readers with the packages whose logs they read
-	.venvs/logs/bin/python -m pytest tests/log/test_packages.py tests/log/read/test_readers.py tests/log/test_sinks.py
+	.venvs/logs/bin/python -m pytest tests/log
 
 .venvs/transformers/.ready: tests/transformers.txt pyproject.toml
 	$(PYTHON) -m venv .venvs/transformers

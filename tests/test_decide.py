@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from agentmark import Embedder, LogReader, SettingError, SharedKey, StepRecord, Verifier
+from agentmark import Embedder, SettingError, SharedKey, StepRecord, Verifier, open_log
 from agentmark.decide import Decider
 from agentmark.elicit.errors import ElicitationError
 from agentmark.elicit.situation import ANSWER_CANDIDATE, Candidate, Elicitation, Situation
@@ -41,7 +41,7 @@ def test_a_plain_loop_is_marked_and_verified(key: SharedKey, tmp_path: Path) -> 
         for _ in range(60):
             decision = plain.decide(TOOLS, "What next?")
             plain.observe(decision, decision.behavior)
-    records = list(LogReader(path))
+    records = list(open_log(path))
     assert len(records) == 60
     verdict = Verifier(key).verify(records)
     assert verdict.accepted

@@ -22,8 +22,7 @@ if TYPE_CHECKING:
     from agentmark.keys.signing import SigningError, SigningKey
     from agentmark.log.jsonl import LogWriter
     from agentmark.log.otel import OtelSink
-    from agentmark.log.read.jsonl import LogReader
-    from agentmark.log.read.source import open_log
+    from agentmark.log.read.open import open_log, read_log
     from agentmark.log.rotating import RotatingLog
     from agentmark.log.sink import Sink
     from agentmark.log.sqlite import SqliteLog
@@ -46,7 +45,6 @@ _HOMES = {
     "Embedder": "agentmark.embed.embedder",
     "Identity": "agentmark.identity.registry",
     "KeyFileError": "agentmark.keys.errors",
-    "LogReader": "agentmark.log.read.jsonl",
     "LogWriter": "agentmark.log.jsonl",
     "MissingExtraError": "agentmark.errors",
     "OtelSink": "agentmark.log.otel",
@@ -68,7 +66,8 @@ _HOMES = {
     "StepRecord": "agentmark.record",
     "Verdict": "agentmark.verify.verdict",
     "Verifier": "agentmark.verify.verifier",
-    "open_log": "agentmark.log.read.source",
+    "open_log": "agentmark.log.read.open",
+    "read_log": "agentmark.log.read.open",
     "verify_chain": "agentmark.chain.check",
 }
 
@@ -99,7 +98,6 @@ __all__ = [
     "Embedder",
     "Identity",
     "KeyFileError",
-    "LogReader",
     "LogWriter",
     "MissingExtraError",
     "OtelSink",
@@ -123,5 +121,6 @@ __all__ = [
     "Verifier",
     "__version__",
     "open_log",
+    "read_log",
     "verify_chain",
 ]

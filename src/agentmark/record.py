@@ -10,11 +10,12 @@ from typing import Any, Self
 
 from agentmark.core.canonical import MAX_SAFE_INTEGER, canonical_bytes, is_unicode
 from agentmark.core.context import context_digest
-from agentmark.core.distribution import TOTAL_WEIGHT, BehaviorDistribution, checked_total, first_repeated
+from agentmark.core.distribution import TOTAL_WEIGHT, BehaviorDistribution, checked_total
 from agentmark.core.errors import AgentMarkError, ContextError, DistributionError, PayloadError
 from agentmark.core.payload import check_payload_len
 from agentmark.core.prf import DIGEST_SIZE
 from agentmark.core.schemes import SCHEMES
+from agentmark.core.strict_json import RepeatedNameError, StrictJsonError, parse_json
 
 RECORD_VERSION = 1
 
@@ -132,12 +133,10 @@ class StepRecord:
     def from_json(cls, text: str | bytes, *, where: str = "?") -> Self:
         """Parse and validate one line. `where` names it in errors, for instance "log.jsonl:17"."""
         try:
-            # Bytes are decoded here, strictly: Python's parser would also take UTF-16 and a byte order mark.
-            text = text.decode("utf-8") if isinstance(text, bytes) else text
-            content = json.loads(text, object_pairs_hook=_refuse_repeated_names, parse_constant=_refuse_constant)
-        except _RepeatedNameError as error:
-            raise RecordError(where, str(error), "appears twice in one object") from None
-        except (ValueError, RecursionError):
+            content = parse_json(text)
+        except RepeatedNameError as error:
+            raise RecordError(where, error.name, "appears twice in one object") from None
+        except StrictJsonError:
             raise RecordError(where, "line", "is not valid JSON") from None
         return cls.from_dict(content, where=where)
 
@@ -189,21 +188,6 @@ def _checked_fields(content: object, where: str) -> dict[str, Any]:
         if name not in _FIELDS:
             raise RecordError(where, str(name), "is not a field of version 1; free data goes under meta")
     return content
-
-
-class _RepeatedNameError(ValueError):
-    """Python's parser keeps the last of two equal names; a record must not depend on that."""
-
-
-def _refuse_constant(name: str) -> None:
-    raise ValueError(f"{name} is Python's, not JSON")
-
-
-def _refuse_repeated_names(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    members = dict(pairs)
-    if len(members) != len(pairs):
-        raise _RepeatedNameError(first_repeated([name for name, _ in pairs]))
-    return members
 
 
 def _text(content: dict[str, Any], name: str, where: str) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Literal
 
-from agentmark import Embedder, LogReader, SharedKey, StepRecord, Verdict, Verifier
+from agentmark import Embedder, SharedKey, StepRecord, Verdict, Verifier, open_log
 from agentmark.decide import Decider
 from agentmark.elicit.situation import ANSWER, Elicitor
 
@@ -23,7 +23,7 @@ def decider(log: Path, elicitor: Elicitor, *, session: str = "s", fail: Literal[
 
 
 def records(log: Path) -> list[StepRecord]:
-    return list(LogReader(log))
+    return list(open_log(log))
 
 
 def verdict(log: Path) -> Verdict:

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from support import TICKET_WEIGHTS, marked_log
 
-from agentmark import Embedder, LogReader, LogWriter, Registry, SharedKey, StepRecord
+from agentmark import Embedder, LogWriter, Registry, SharedKey, StepRecord, open_log
 from agentmark.cli import main
 
 KEY = SharedKey(bytes(range(100, 132)))
@@ -299,7 +299,7 @@ def test_embed_goes_on_with_a_session(run: Run) -> None:
     command = "embed --key key.json --payload 1 --payload-len 8 --log log.jsonl --session s --first-step"
     run(*command.split(), "0", stdin='{"a": 1, "b": 1}\n' * 3)
     run(*command.split(), "3", stdin='{"a": 1, "b": 1}\n' * 2)
-    assert [record.step_index for record in LogReader("log.jsonl")] == [0, 1, 2, 3, 4]
+    assert [record.step_index for record in open_log("log.jsonl")] == [0, 1, 2, 3, 4]
 
 
 def test_a_closed_pipe_is_not_an_error(tmp_path: Path) -> None:

@@ -109,6 +109,11 @@ def test_a_full_registry_says_so() -> None:
         ('{"name": "a"}', "head"),
         ('{"agentmark_registry": 1, "payload_len": -1}', "outside"),
         ('{"agentmark_registry": 1, "payload_len": 8}\nnonsense', ":2: is not valid JSON"),
+        (
+            '{"agentmark_registry": 1, "payload_len": 8}\n{"name": "a", "name": "b", "payload": "01"}',
+            "'name' appears twice",
+        ),
+        ('{"agentmark_registry": 1, "payload_len": 8}\n' + "[" * 100_000, ":2: is not valid JSON"),
         ('{"agentmark_registry": 1, "payload_len": 8}\n{"name": "a", "payload": "xyz"}', ":2: payload 'xyz'"),
         ('{"agentmark_registry": 1, "payload_len": 8}\n{"payload": "01"}', ":2: has no name"),
     ],

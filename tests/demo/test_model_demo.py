@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from agentmark import LogReader, Registry, SharedKey, Verifier
+from agentmark import Registry, SharedKey, Verifier, open_log
 from agentmark.cli import main
 from agentmark.demo.office import ANSWER_OPTION, FILES, TASKS, Office
 from agentmark.elicit.situation import ANSWER
@@ -77,7 +77,7 @@ def test_the_demo_on_an_endpoint(tmp_path: Path, capsys: pytest.CaptureFixture[s
     page = (tmp_path / "model.html").read_text(encoding="utf-8")
     assert "fake worked in an office" in page
     assert "Attributed to" in page
-    records = list(LogReader(tmp_path / "log-model.jsonl"))
+    records = list(open_log(tmp_path / "log-model.jsonl"))
     assert len(records) >= 60
     assert {record.scheme for record in records} == {"R"}
     assert records[0].meta is not None

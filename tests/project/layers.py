@@ -32,7 +32,7 @@ DOORS = {("cli", "demo"), ("__main__", "cli")}
 # Inside a room: modules (or folders) import those of lower ranks, and those of their own line as far as no cycle forms.
 INNER_RANKS = {
     "embed": (("session",), ("embedder",)),
-    "chain": (("links",), ("checkpoint",), ("session", "writer"), ("check",)),
+    "chain": (("links", "findings"), ("checkpoint",), ("session", "writer"), ("check",)),
     "verify": (
         ("search", "keyring", "prices"),
         ("intake", "candidates", "tamper"),

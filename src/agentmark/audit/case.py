@@ -11,7 +11,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from agentmark.audit._reading import ReadLog, log_files, read_log
 from agentmark.audit.engine import Engine, PlainEngine
 from agentmark.audit.stretches import find_segments
 from agentmark.core.payload import PayloadLike
@@ -19,6 +18,8 @@ from agentmark.errors import SettingError
 from agentmark.identity.registry import Registry
 from agentmark.keys.shared import SharedKey
 from agentmark.keys.signing import check_public_key
+from agentmark.log.read.files import log_files
+from agentmark.log.read.open import ReadLog, read_log
 from agentmark.record import StepRecord
 from agentmark.report.chain_part import ChainPart, describe_chain
 from agentmark.report.content import InputFile, Provenance, Report, build_report, describe_file

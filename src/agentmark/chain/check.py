@@ -8,8 +8,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from agentmark.chain.checkpoint import Checkpoint, is_digest, link_digest
-from agentmark.chain.session import Finding, FindingKind, Link, SessionCheck
+from agentmark.chain.checkpoint import Checkpoint
+from agentmark.chain.findings import Finding, FindingKind
+from agentmark.chain.links import Link, is_digest, link_digest
+from agentmark.chain.session import SessionCheck
 from agentmark.core.prf import DIGEST_SIZE
 from agentmark.errors import SettingError
 from agentmark.keys.signing import check_public_key

@@ -1,42 +1,23 @@
-"""The digests that link records, and the signed checkpoints over them (docs/chain.md)."""
+"""Signed checkpoints: how many records each session has, and where its chain ends (docs/chain.md)."""
 
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime, timedelta
-from hashlib import blake2b
 from typing import Any, Self
 
+from agentmark.chain.links import is_digest, labelled_digest
 from agentmark.core.canonical import MAX_SAFE_INTEGER, canonical_bytes, is_unicode
-from agentmark.core.prf import DIGEST_SIZE
+from agentmark.core.strict_json import StrictJsonError, parse_json
 from agentmark.keys.signing import PUBLIC_KEY_SIZE, SIGNATURE_SIZE, SigningKey, is_hex, verify_signature
-from agentmark.record import RecordError, RecordVersionError, StepRecord, _refuse_constant, _refuse_repeated_names
+from agentmark.record import RecordError, RecordVersionError
 
 CHECKPOINT_VERSION = 1
 CHECKPOINT_MEMBER = "agentmark_checkpoint"
 
 # A label for every use, so that no digest or signature of one kind can pass for another.
-LINK = b"agentmark/1 chain"
-START = b"agentmark/1 chain start"
 CHECKPOINT_DIGEST = b"agentmark/1 checkpoint digest"
 CHECKPOINT_SIGNATURE = b"agentmark/1 checkpoint signature"
-
-
-def link_digest(record: StepRecord) -> str:
-    """What the next record of the session carries as `prev`: the digest of this one, its own `prev` included."""
-    content = record.as_dict()
-    # Member by member, because each may be nested as deeply as canonical JSON allows. The names are ASCII.
-    members = [canonical_bytes(name) + b":" + canonical_bytes(content[name], field=name) for name in sorted(content)]
-    return _digest(LINK, b"{" + b",".join(members) + b"}")
-
-
-def start_digest(session: str) -> str:
-    """What the first record of a session carries as `prev`, so that a removed head shows."""
-    return _digest(START, session.encode("utf-8"))
-
-
-def _digest(label: bytes, data: bytes) -> str:
-    return blake2b(label + b"\0" + data, digest_size=DIGEST_SIZE).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +53,7 @@ class Checkpoint:
     @property
     def digest(self) -> str:
         """What the next checkpoint carries as `previous`; keep it elsewhere to pin the log up to here."""
-        return _digest(CHECKPOINT_DIGEST, canonical_bytes(self.as_dict()))
+        return labelled_digest(CHECKPOINT_DIGEST, canonical_bytes(self.as_dict()))
 
     def is_genuine(self) -> bool:
         """Whether the holder of `public_key` signed exactly this. Whose key that is, is another question."""
@@ -102,9 +83,8 @@ class Checkpoint:
     def from_json(cls, text: str | bytes, *, where: str = "?", line: int | None = None) -> Self:
         """Parse and validate one line; the signature is judged later."""
         try:
-            text = text.decode("utf-8") if isinstance(text, bytes) else text
-            content = json.loads(text, object_pairs_hook=_refuse_repeated_names, parse_constant=_refuse_constant)
-        except (ValueError, RecursionError):
+            content = parse_json(text)
+        except StrictJsonError:
             raise RecordError(where, "checkpoint", "is not valid JSON, or names a member twice") from None
         return cls.from_dict(content, where=where, line=line)
 
@@ -116,7 +96,7 @@ class Checkpoint:
         version = content[CHECKPOINT_MEMBER]
         if type(version) is not int or version != CHECKPOINT_VERSION:
             raise RecordVersionError(where, CHECKPOINT_MEMBER, version, f"version {CHECKPOINT_VERSION}")
-        for name in content.keys() ^ _CHECKPOINT_FIELDS.keys():
+        for name in sorted(content.keys() ^ _CHECKPOINT_FIELDS.keys(), key=str):
             raise RecordError(where, str(name), "is missing" if name in _CHECKPOINT_FIELDS else "is not a field of it")
         for name, (is_valid, expected) in _CHECKPOINT_FIELDS.items():
             if not is_valid(content[name]):
@@ -128,11 +108,6 @@ class Checkpoint:
 
 def _is_count(value: object) -> bool:
     return type(value) is int and 0 < value <= MAX_SAFE_INTEGER
-
-
-def is_digest(value: object) -> bool:
-    """True for a digest as text: 64 lower-case hexadecimal digits."""
-    return is_hex(value, DIGEST_SIZE)
 
 
 def _is_statements(value: object) -> bool:

@@ -4,56 +4,10 @@ from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
-from enum import StrEnum
 from itertools import pairwise
 
-from agentmark.chain.checkpoint import start_digest
-
-
-class FindingKind(StrEnum):
-    """What can be wrong with a chained log. All but UNCHECKED mean that it is not as it was written."""
-
-    ALTERED = "altered"
-    BREAK = "break"
-    GAP = "gap"
-    MISSING_HEAD = "missing head"
-    MISSING_TAIL = "missing tail"
-    MISSING_SESSION = "missing session"
-    INSERTED = "inserted"
-    DUPLICATE = "duplicate"
-    REORDERED = "reordered"
-    UNCHAINED = "unchained"
-    BAD_SIGNATURE = "bad signature"
-    FOREIGN_SIGNATURE = "foreign signature"
-    UNSIGNED = "unsigned"
-    CHECKPOINT_BREAK = "checkpoint break"
-    REPLAYED = "replayed checkpoint"
-    ANCHOR_MISSING = "anchor missing"
-    UNREADABLE = "unreadable"
-    EMPTY = "empty"
-    UNCHECKED = "unchecked"
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """One thing to say about a chained log. `count`: how many records are missing or concerned, where that is known."""
-
-    kind: FindingKind
-    sentence: str
-    session: str | None = None
-    step: int | None = None
-    line: int | None = None
-    count: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Link:
-    """A chained record, reduced to what its chain needs. `number` is its line, or its place among the records."""
-
-    number: int
-    step: int
-    digest: str
-    prev: str
+from agentmark.chain.findings import Finding, FindingKind
+from agentmark.chain.links import Link, start_digest
 
 
 @dataclass(slots=True)

@@ -3,7 +3,8 @@
 from collections.abc import Callable
 from dataclasses import replace
 
-from agentmark.chain.checkpoint import Checkpoint, Statement, link_digest, start_digest
+from agentmark.chain.checkpoint import Checkpoint, Statement
+from agentmark.chain.links import link_digest, start_digest
 from agentmark.errors import SettingError
 from agentmark.keys.signing import SigningKey
 from agentmark.record import StepRecord

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from agentmark.cli.common import EXIT_DONE, new_command, show_progress
 from agentmark.cli.model_options import LOCAL_ELICITORS, add_model_options, open_model
+from agentmark.core.strict_json import parse_json
 from agentmark.errors import SettingError
 
 if TYPE_CHECKING:
@@ -76,7 +77,7 @@ def read_situations(path: Path) -> "list[Situation]":
         if not line.strip():
             continue
         try:
-            content = json.loads(line)
+            content = parse_json(line)
             listed = content["candidates"]
             if isinstance(listed, list):
                 listed = [
@@ -84,7 +85,7 @@ def read_situations(path: Path) -> "list[Situation]":
                     for one in listed
                 ]
             situations.append(Situation.of(listed, content["messages"]))
-        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise SettingError(f"{path}, line {number}", f"not a situation: {error!r}") from None
     if not situations:
         raise SettingError(str(path), "holds no situation")

@@ -8,7 +8,7 @@ from typing import Any
 
 from agentmark.chain.check import ChainReport, verify_chain
 from agentmark.cli.common import EXIT_DONE, new_command
-from agentmark.log.read.jsonl import LogReader
+from agentmark.log.read.open import read_log
 
 EXIT_FINDINGS = 1
 # Findings beyond this many are counted, not listed.
@@ -36,23 +36,24 @@ def add_parser(commands: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    reader = LogReader(arguments.log, skip_bad=True)
-    numbered = [(reader.line, record) for record in reader]
-    if reader.bad_lines and not numbered and not reader.checkpoints:
-        raise reader.bad_lines[0]
+    # As what it was written as: a foreign line at its head must not turn it into a log without checkpoints.
+    log = read_log(arguments.log, skip_bad=True, as_json_lines=True)
+    summary = log.summary
+    if summary.bad_lines and not log.entries and not summary.checkpoints:
+        raise summary.bad_lines[0]
     report = verify_chain(
-        [record for _, record in numbered],
-        reader.checkpoints,
+        log.records,
+        summary.checkpoints,
         arguments.public_key,
         anchor=arguments.anchor,
-        lines=[line for line, _ in numbered],
-        unreadable=[*reader.bad_lines, *reader.bad_checkpoints],
+        lines=log.lines,
+        unreadable=[*summary.bad_lines, *summary.bad_checkpoints],
     )
     if arguments.json:
-        print(json.dumps(report.as_dict() | {"torn_lines": reader.torn_lines}, ensure_ascii=False, indent=2))
+        print(json.dumps(report.as_dict() | {"torn_lines": summary.torn_lines}, ensure_ascii=False, indent=2))
     else:
         print("\n".join(_report_lines(report, trusted=arguments.public_key is not None)))
-        for line in reader.torn_lines:
+        for line in summary.torn_lines:
             print(f"passed over: {arguments.log}:{line}: cut short by a crash", file=sys.stderr)
     return EXIT_DONE if report.intact else EXIT_FINDINGS
 

@@ -9,7 +9,8 @@ from typing import Any
 from agentmark.cli.common import EXIT_DONE, LOG_HELP, new_command, printable
 from agentmark.core.schemes import SCHEMES
 from agentmark.core.theory import entropy
-from agentmark.log.read import LogSource, open_log
+from agentmark.log.read.open import read_log
+from agentmark.log.read.summary import LogSummary
 from agentmark.record import StepRecord
 from agentmark.verify.intake import outcomes_without_key
 
@@ -23,21 +24,20 @@ def add_parser(commands: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    reader = open_log(arguments.log, skip_bad=arguments.skip_bad)
-    records = list(reader)
-    for line in [*_summary(arguments.log, reader, records), *map(_step_line, records[: arguments.steps])]:
+    log = read_log(arguments.log, skip_bad=arguments.skip_bad)
+    for line in [*_lines(log.records, log.summary), *map(_step_line, log.records[: arguments.steps])]:
         print(printable(line))
     return EXIT_DONE
 
 
-def _summary(path: Path, reader: LogSource, records: list[StepRecord]) -> Iterator[str]:
+def _lines(records: list[StepRecord], summary: LogSummary) -> Iterator[str]:
     outcomes = outcomes_without_key(records)
     # What a verifier would count: a step once, and none that the agent did not obey.
     marked = [record for record, outcome in zip(records, outcomes, strict=True) if outcome is None]
     sessions = {record.session for record in records}
-    yield f"{path}: {len(records)} records, {len(marked)} marked, {len(sessions)} sessions"
-    without = f", {reader.skipped} entries without a record" if reader.skipped else ""
-    yield f"  format: {reader.format}{without}"
+    yield f"{summary.path}: {len(records)} records, {len(marked)} marked, {len(sessions)} sessions"
+    without = f", {summary.skipped} entries without a record" if summary.skipped else ""
+    yield f"  format: {summary.format}{without}"
     for outcome, count in sorted(Counter(filter(None, outcomes)).items()):
         yield f"  not counted: {count} {outcome}"
     for key_id, scheme, payload_len in sorted({(r.key_id, r.scheme, r.payload_len) for r in records}):
@@ -53,9 +53,9 @@ def _summary(path: Path, reader: LogSource, records: list[StepRecord]) -> Iterat
             )
     for reason, count in sorted(Counter(r.reason for r in records if r.reason is not None).items()):
         yield f"  unmarked: {count} because of: {reason}"
-    for number in reader.torn_lines:
+    for number in summary.torn_lines:
         yield f"  line {number} was cut short by a crash and passed over"
-    for note in [*reader.damage, *reader.bad_lines]:
+    for note in [*summary.damage, *summary.bad_lines]:
         yield f"  passed over: {note}"
 
 

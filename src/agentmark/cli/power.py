@@ -12,8 +12,10 @@ from agentmark.cli.common import EXIT_DONE, new_command, show_progress
 from agentmark.core.distribution import BehaviorDistribution
 from agentmark.core.errors import DistributionError
 from agentmark.core.schemes import SCHEMES
+from agentmark.core.strict_json import Pairs, StrictJsonError, parse_json_pairs
 from agentmark.errors import SettingError
-from agentmark.log.read import log_files, open_log
+from agentmark.log.read.files import log_files
+from agentmark.log.read.open import open_log
 from agentmark.power import (
     DEFAULT_MAX_STEPS,
     DEFAULT_PAYLOAD_LENS,
@@ -121,7 +123,7 @@ def _source(arguments: argparse.Namespace) -> tuple[Source, str]:
     if sum(given) > 1:
         raise SettingError("--like", "goes without --n, --log and --weights: give one of them")
     if arguments.log is not None:
-        records = [record for path in log_files(arguments.log) for record in open_log(path)]
+        records = (record for path in log_files(arguments.log) for record in open_log(path))
         distributions = [record.distribution for record in records if record.distribution is not None]
         names = ", ".join(map(str, arguments.log))
         return _sample(distributions, names), f"{len(distributions)} lists of {names}"
@@ -152,15 +154,15 @@ def _weight_lists(path: Path) -> list[BehaviorDistribution]:
             continue
         where = f"{path}:{number}"
         try:
-            # Pairs, not objects: a name that appears twice must reach the check for it.
-            members = json.loads(line, object_pairs_hook=tuple)
-        except (ValueError, RecursionError):
+            # A name that appears twice is a fault of the list, and told as one.
+            members = parse_json_pairs(line)
+        except StrictJsonError:
             raise SettingError(where, "is not valid JSON") from None
-        if not isinstance(members, tuple):
+        if not isinstance(members, Pairs):
             raise SettingError(where, "is not a JSON object of weights")
         nested = dict(members).get("weights")
         try:
-            lists.append(BehaviorDistribution.quantise(nested if isinstance(nested, tuple) else members))
+            lists.append(BehaviorDistribution.quantise(nested if isinstance(nested, Pairs) else members))
         except DistributionError as error:
             raise SettingError(where, str(error)) from None
     return lists

@@ -1,11 +1,11 @@
 """`agentmark signing-key` and `agentmark check-report`."""
 
 import argparse
-import json
 from pathlib import Path
 from typing import Any
 
 from agentmark.cli.common import EXIT_DONE, EXIT_NOT_ATTRIBUTED, new_command
+from agentmark.core.strict_json import StrictJsonError, parse_json
 
 
 def add_parser(commands: Any) -> None:
@@ -42,8 +42,8 @@ def check(arguments: argparse.Namespace) -> int:
     from agentmark.report.signature import SignedReportError, check_report, report_digest
 
     try:
-        signed = json.loads(arguments.file.read_bytes())
-    except (ValueError, RecursionError):
+        signed = parse_json(arguments.file.read_bytes())
+    except StrictJsonError:
         raise SignedReportError(f"{arguments.file} is not JSON") from None
     signer = check_report(signed, public_key=arguments.public_key)
     if signer is None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from agentmark.errors import SettingError
 from agentmark.keys.signing import SigningKey
-from agentmark.log.read.source import log_files
+from agentmark.log.read.files import log_files
 from agentmark.report import Report, render_report, sign_report
 from agentmark.verify.search.symbols import DEFAULT_SEARCH_LIMIT
 from agentmark.verify.verdict import DEFAULT_THRESHOLD

@@ -1,11 +1,11 @@
 """The input of `agentmark embed`: weights, one JSON object a line. What is not understood is refused, never ignored."""
 
-import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from agentmark.core.distribution import first_repeated
+from agentmark.core.strict_json import Pairs, StrictJsonError, parse_json_pairs
 from agentmark.errors import SettingError
 
 MEMBERS = ("weights", "context", "meta")
@@ -31,16 +31,16 @@ def parse_weight_lines(lines: Iterable[str]) -> Iterator[WeightLine]:
 def _parse(number: int, line: str) -> WeightLine:
     where = f"line {number}"
     try:
-        # Pairs, not objects: a name that appears twice must reach the check for it.
-        members = json.loads(line, object_pairs_hook=_Pairs)
-    except (ValueError, RecursionError) as error:
+        # A fault of the weights is one of this line's list, which `--keep-going` passes over: it is found later.
+        members = parse_json_pairs(line)
+    except StrictJsonError as error:
         raise SettingError(where, f"is not valid JSON: {error}") from None
-    if not isinstance(members, _Pairs):
+    if not isinstance(members, Pairs):
         raise SettingError(where, "is not a JSON object of weights")
-    wrapped = [value for name, value in members if name == "weights" and isinstance(value, _Pairs)]
+    wrapped = [value for name, value in members if name == "weights" and isinstance(value, Pairs)]
     if not wrapped:
         return WeightLine(number, members)
-    named = _plain(_Pairs([(name, value) for name, value in members if name != "weights"]), where)
+    named = _plain(Pairs([(name, value) for name, value in members if name != "weights"]), where)
     unknown = [name for name in named if name not in MEMBERS]
     if unknown or len(wrapped) > 1:
         raise SettingError(where, f"{unknown[0] if unknown else 'weights'!r} is not expected; use {', '.join(MEMBERS)}")
@@ -50,12 +50,8 @@ def _parse(number: int, line: str) -> WeightLine:
     return WeightLine(number, wrapped[0], named.get("context"), named.get("meta"))
 
 
-class _Pairs(list[tuple[str, Any]]):
-    """A JSON object as its pairs."""
-
-
 def _plain(value: Any, where: str) -> Any:
-    if isinstance(value, _Pairs):
+    if isinstance(value, Pairs):
         repeated = first_repeated([name for name, _ in value])
         if repeated is not None:
             raise SettingError(where, f"{repeated!r} appears twice in one object")

@@ -18,7 +18,7 @@ from agentmark.elicit.situation import Elicitor
 from agentmark.embed.embedder import Embedder
 from agentmark.keys.shared import SharedKey
 from agentmark.log.jsonl import LogWriter
-from agentmark.log.read.jsonl import LogReader
+from agentmark.log.read.open import open_log
 from agentmark.record import StepRecord
 
 MIN_DECISIONS, MAX_STEPS = 60, 8
@@ -90,7 +90,7 @@ def run_model_demo(
                 f"{decisions} of {MIN_DECISIONS} after {time.perf_counter() - start:.0f} s"
             )
     seconds, cpu_s = time.perf_counter() - start, time.process_time() - cpu
-    records = tuple(LogReader(full))
+    records = tuple(open_log(full))
     progress("the log is damaged and judged")
     recovery = recover(
         full, lambda count: _foreign(marker, records, count), key=key, registry=registry, tenant=TENANT, rng=rng

@@ -9,7 +9,7 @@ from agentmark.core.evidence import Evidence
 from agentmark.identity.registry import Registry
 from agentmark.keys.shared import SharedKey
 from agentmark.log.jsonl import LogWriter
-from agentmark.log.read.jsonl import LogReader
+from agentmark.log.read.open import open_log
 from agentmark.record import StepRecord
 from agentmark.verify.intake import read_step
 from agentmark.verify.verdict import Verdict
@@ -48,13 +48,13 @@ def recover(
     """Damage the log at `full`, write what is left beside it, and judge that. `foreign_records(n)` makes n of them."""
     damaged = full.with_stem(f"{full.stem}-damaged")
     damaged.unlink(missing_ok=True)
-    records = list(LogReader(full))
+    records = list(open_log(full))
     kept = rng.sample(records, round((1 - LOSS_RATE) * len(records)))
     foreign = foreign_records(round(len(kept) * FOREIGN_SHARE / (1 - FOREIGN_SHARE)))
     with LogWriter(damaged) as log:
         for record in rng.sample(kept + foreign, len(kept) + len(foreign)):
             log.write(record)
-    left = list(LogReader(damaged))
+    left = list(open_log(damaged))
     payload = registry.named(tenant).payload
     verifier = Verifier(key, registry=registry)
     stranger = SharedKey.generate()

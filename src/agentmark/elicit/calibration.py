@@ -1,6 +1,5 @@
 """Is the list that a model states the one that it acts by? Stated lists against the frequencies of its free choices."""
 
-import json
 import random
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -11,6 +10,7 @@ from typing import TypedDict
 
 from agentmark.core.distribution import TOTAL_WEIGHT, BehaviorDistribution
 from agentmark.core.errors import DistributionError
+from agentmark.core.strict_json import StrictJsonError, parse_json
 from agentmark.elicit.chat import Chat, ChatRequest
 from agentmark.elicit.errors import ElicitationError
 from agentmark.elicit.logits import OPENING, name_question
@@ -128,8 +128,8 @@ def _choice_schema(names: Sequence[str]) -> dict[str, object]:
 def _inside(text: str) -> str:
     """The choice in a reply that follows the schema; a reply that does not is left as it is."""
     try:
-        content = json.loads(text)
-    except (ValueError, RecursionError):
+        content = parse_json(text)
+    except StrictJsonError:
         return text
     return str(content.get("choice", "")) if isinstance(content, dict) else text
 

@@ -3,14 +3,13 @@
 docs/elicitation.md has the table of what is accepted and refused.
 """
 
-import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
 from typing import Any
 
-from agentmark.core.distribution import first_repeated
+from agentmark.core.strict_json import JsonConstantError, RepeatedNameError, StrictJsonError, parse_json_at
 
 MAX_REPLY_CHARS = 1_000_000
 _WEIGHTS, _ARGUMENTS, _THOUGHT = "action_weights", "action_args", "thought"
@@ -73,29 +72,19 @@ def _only_object(text: str) -> dict[str, Any]:
         raise ParseFault("there is no JSON object")
     if _INSIDE.search(text[:start]):
         raise ParseFault("the JSON object stands inside of something else; give the object alone")
-    decoder = json.JSONDecoder(object_pairs_hook=_members, parse_constant=_refuse_constant)
     try:
-        content, end = decoder.raw_decode(text, start)
-    except ParseFault:
-        raise
-    except (ValueError, RecursionError):
+        content, end = parse_json_at(text, start)
+    except RepeatedNameError as error:
+        raise ParseFault("a key is there twice", f'the key "{_short(error.name)}" is there twice') from None
+    except JsonConstantError as error:
+        raise ParseFault(f"{error.constant} is not a probability") from None
+    except StrictJsonError:
         raise ParseFault("the JSON is not valid, or is cut short") from None
     rest = text[end:]
     if "{" in rest or "}" in rest:
         raise ParseFault("there is more than one JSON object; give one")
     assert isinstance(content, dict)
     return content
-
-
-def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    repeated = first_repeated([name for name, _ in pairs])
-    if repeated is not None:
-        raise ParseFault("a key is there twice", f'the key "{_short(repeated)}" is there twice')
-    return dict(pairs)
-
-
-def _refuse_constant(name: str) -> None:
-    raise ParseFault(f"{name} is not a probability")
 
 
 def _checked(content: Mapping[str, Any], names: Sequence[str], allow_missing: bool) -> Stated:

@@ -12,6 +12,7 @@ from typing import Any, Self
 from agentmark.core.canonical import is_unicode
 from agentmark.core.errors import PayloadError
 from agentmark.core.payload import check_payload_len
+from agentmark.core.strict_json import RepeatedNameError, StrictJsonError, parse_json
 from agentmark.identity.errors import RegistryError
 from agentmark.times import utc_now
 
@@ -186,8 +187,10 @@ def _write_lines(path: str | os.PathLike[str], entries: Sequence[dict[str, Any]]
 
 def _parse(line: str, where: str) -> dict[str, Any]:
     try:
-        content = json.loads(line)
-    except ValueError:
+        content = parse_json(line)
+    except RepeatedNameError as error:
+        raise RegistryError(where, str(error)) from None
+    except StrictJsonError:
         raise RegistryError(where, "is not valid JSON") from None
     if not isinstance(content, dict):
         raise RegistryError(where, "is not a JSON object")

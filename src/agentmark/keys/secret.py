@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from agentmark.core.errors import AgentMarkError
+from agentmark.core.strict_json import StrictJsonError, parse_json
 
 KEY_SIZE = 32
 # 32 random bytes hold about 30 distinct values; fewer than this happens by chance less than once in 10^12 keys.
@@ -87,9 +88,8 @@ def write_private(path: str | os.PathLike[str], content: Mapping[str, Any], erro
 
 
 def json_or_none(data: bytes) -> Any:
-    """Parsed, or None."""
-    # The parser's own error holds the whole text; it must not travel along as the context of ours.
+    """Parsed, or None: what a key file holds is never part of an error."""
     try:
-        return json.loads(data)
-    except (ValueError, RecursionError):
+        return parse_json(data)
+    except StrictJsonError:
         return None

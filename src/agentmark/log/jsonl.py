@@ -5,19 +5,18 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 from agentmark.chain.checkpoint import Checkpoint
 from agentmark.chain.writer import ChainWriter
 from agentmark.errors import SettingError
-from agentmark.log.append import ends_torn, write_whole
+from agentmark.log.append import ends_torn, locked, write_whole
 from agentmark.log.lines import parse_line
+from agentmark.log.sink import FileSink
 from agentmark.log.sync import Fsync, Syncer, new_syncer
 from agentmark.record import RecordError, StepRecord
 
 
-class LogWriter:
+class LogWriter(FileSink):
     """Appends records. Each goes out in one write, so that several processes may share a file on a local disk."""
 
     def __init__(
@@ -36,7 +35,7 @@ class LogWriter:
         self._syncer = new_syncer(fsync)
         self._file: int | None = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
         # A crash may have left half a line. The next record then begins by closing it.
-        self._torn = self._ends_torn()
+        self._torn = ends_torn(self._descriptor)
         self._chain = chain
         # Up to which byte of the log the chain knows it.
         self._known_size = 0
@@ -63,17 +62,31 @@ class LogWriter:
                 self._catch_up(self._chain)
                 self._append_checkpoint(self._chain)
 
+    def close(self) -> None:
+        """Close the log; a chained one with a last checkpoint. Again, it does nothing."""
+        if self._file is None:
+            return
+        try:
+            self.checkpoint()
+            self._syncer.finish(self._descriptor)
+        finally:
+            # The number is the system's to give away from here on: whoever has it next must not get our lines.
+            closing, self._file = self._descriptor, None
+            os.close(closing)
+
+    @property
+    def _descriptor(self) -> int:
+        if self._file is None:
+            raise self._closed()
+        return self._file
+
+    # Appending, with or without a chain.
+
     @contextmanager
     def _locked(self) -> Iterator[None]:
         """One at a time, among threads and processes: a link is only true if nobody writes between read and write."""
-        import fcntl
-
-        with self._lock:
-            fcntl.flock(self._descriptor, fcntl.LOCK_EX)
-            try:
-                yield
-            finally:
-                fcntl.flock(self._descriptor, fcntl.LOCK_UN)
+        with self._lock, locked(self._descriptor):
+            yield
 
     def _catch_up(self, chain: ChainWriter) -> None:
         """Observe what the log has gained: all of it at opening, later what other writers appended."""
@@ -86,7 +99,7 @@ class LogWriter:
                 with suppress(RecordError):
                     chain.observe(parse_line(line.strip(), where=str(self.path)))
         self._known_size = size
-        self._torn = self._ends_torn()
+        self._torn = ends_torn(self._descriptor)
 
     def _append_observed(self, chain: ChainWriter, line: StepRecord | Checkpoint) -> None:
         self._append(line)
@@ -108,32 +121,3 @@ class LogWriter:
         write_whole(self._descriptor, line)
         self._torn = False
         self._syncer.wrote(self._descriptor)
-
-    def close(self) -> None:
-        """Close the log; a chained one with a last checkpoint. Again, it does nothing."""
-        if self._file is None:
-            return
-        try:
-            self.checkpoint()
-            self._syncer.finish(self._descriptor)
-        finally:
-            # The number is the system's to give away from here on: whoever has it next must not get our lines.
-            closing, self._file = self._descriptor, None
-            os.close(closing)
-
-    @property
-    def _descriptor(self) -> int:
-        if self._file is None:
-            raise SettingError(str(self.path), "is closed")
-        return self._file
-
-    def _ends_torn(self) -> bool:
-        return ends_torn(self._descriptor)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()

@@ -18,6 +18,7 @@ def is_checkpoint(line: bytes) -> bool:
     if name not in line:
         return False
     try:
+        # Leniently: a checkpoint that names a member twice is a broken checkpoint, and no record.
         content = json.loads(line)
     except (ValueError, RecursionError):
         return line.startswith(b"{" + name)
@@ -38,6 +39,7 @@ def is_torn(line: bytes, *, ended: bool) -> bool:
     # A cut may fall inside a character; the bytes before it still show where the JSON ends.
     text = line.decode("utf-8", errors="ignore")
     try:
+        # Python's own parser, for the place at which it gave up.
         json.loads(text)
     except json.JSONDecodeError as error:
         return error.pos >= len(text) or error.msg.startswith("Unterminated string") or not text.endswith("}")

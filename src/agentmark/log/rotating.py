@@ -1,6 +1,5 @@
 """A log in several files: `run.jsonl` is being written, `run-000001.jsonl` and so on are full (POSIX)."""
 
-import fcntl
 import gzip
 import os
 import re
@@ -10,10 +9,11 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 from agentmark.errors import SettingError
-from agentmark.log.append import ends_torn, write_whole
+from agentmark.log.append import ends_torn, locked, write_whole
+from agentmark.log.sink import FileSink
 from agentmark.log.sync import Fsync, Syncer, new_syncer
 from agentmark.record import StepRecord
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from agentmark.chain.writer import ChainWriter
 
 
-class RotatingLog:
+class RotatingLog(FileSink):
     """Appends records, and begins a new file when the one being written is full or old.
 
     Threads and processes of one host may share it: every write holds a lock on `run.jsonl.lock`, and nobody writes to
@@ -94,14 +94,8 @@ class RotatingLog:
     @property
     def _lock_descriptor(self) -> int:
         if self._lock_file is None:
-            raise SettingError(str(self.path), "is closed")
+            raise self._closed()
         return self._lock_file
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def _open_lock(self) -> int:
         # The lock file also holds since when the present file is being written, which file systems do not keep, and the
@@ -114,11 +108,8 @@ class RotatingLog:
             if self._lock_file is not None and os.getpid() != self._process:
                 # A fork shares the open file, and with it the lock: it would not keep the two apart.
                 self._process, self._lock_file = os.getpid(), self._open_lock()
-            fcntl.flock(self._lock_descriptor, fcntl.LOCK_EX)
-            try:
+            with locked(self._lock_descriptor):
                 yield
-            finally:
-                fcntl.flock(self._lock_descriptor, fcntl.LOCK_UN)
 
     def _current(self) -> int:
         """The file that bears our name now: another process may have put aside the one we know."""

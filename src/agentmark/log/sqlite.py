@@ -6,9 +6,9 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Self
 
 from agentmark.errors import SettingError
+from agentmark.log.sink import FileSink
 from agentmark.record import StepRecord
 from agentmark.times import utc_now
 
@@ -37,7 +37,7 @@ PRAGMA user_version = {SCHEMA_VERSION};
 """
 
 
-class SqliteLog:
+class SqliteLog(FileSink):
     """Appends records to a database in WAL mode. Threads share one; each process opens its own.
 
     `line` is the record; the other columns repeat parts of it for queries, and no verdict looks at them.
@@ -70,7 +70,7 @@ class SqliteLog:
         )
         with self._lock:
             if self._connection is None:
-                raise SettingError(str(self.path), "is closed")
+                raise self._closed()
             if os.getpid() != self._process:
                 # SQLite loses what is written across a fork, even through a second connection.
                 raise SettingError(str(self.path), "was opened before a fork: each process opens its own")
@@ -85,12 +85,6 @@ class SqliteLog:
             if self._connection is not None and os.getpid() == self._process:
                 self._connection.close()
                 self._connection = None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def _open(self) -> sqlite3.Connection:
         connection = sqlite3.connect(self.path, timeout=BUSY_S, isolation_level=None, check_same_thread=False)

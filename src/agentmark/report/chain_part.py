@@ -6,7 +6,7 @@ from typing import TypedDict
 
 from agentmark.chain.check import verify_chain
 from agentmark.chain.checkpoint import Checkpoint
-from agentmark.chain.session import Finding, FindingKind
+from agentmark.chain.findings import Finding, FindingKind
 from agentmark.keys.signing import SigningError
 from agentmark.record import RecordError, StepRecord
 

@@ -4,8 +4,10 @@ import codecs
 import json
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import IO, Any
 
+from agentmark.core.strict_json import NotJsonError, StrictJsonError, parse_json, parse_json_at
 from agentmark.log.read.packing import MAX_HELD, MIB, too_large
 from agentmark.record import RecordError
 
@@ -15,36 +17,40 @@ CUT_MEMBER = "\x00cut short"
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[][{}]|"', re.DOTALL)
 
 
-class JsonFaultError(ValueError):
-    """Text that is not JSON, is nested too deeply, or names a member twice."""
+def parse_row(text: str) -> Any:
+    """Parse what another tool wrote. Python's tools write NaN; where it stands in a record, the record is refused."""
+    return parse_json(text, allow_constants=True)
 
 
-def parse(text: str) -> Any:
-    """Parse one value. Names that appear twice are refused, as in records: the last would hide the first."""
+def decode_utf8(data: bytes, where: str, *, cut: bool = False) -> str:
     try:
-        return _DECODER.decode(text)
-    except (ValueError, RecursionError) as error:
-        raise JsonFaultError(_fault(error)) from None
+        # A cut may fall inside a character.
+        return data.decode("utf-8", "ignore" if cut else "strict")
+    except UnicodeDecodeError:
+        raise RecordError(where, "text", "is not UTF-8") from None
 
 
-def _refuse_repeated_names(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    members = dict(pairs)
-    if len(members) != len(pairs):
-        raise _RepeatedNameError
-    return members
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A parsed document, and whether it was cut short: then it is closed after its last whole entry."""
+
+    content: Any
+    cut: bool
 
 
-class _RepeatedNameError(ValueError):
-    pass
-
-
-_DECODER = json.JSONDecoder(object_pairs_hook=_refuse_repeated_names)
-
-
-def _fault(error: Exception) -> str:
-    if isinstance(error, _RepeatedNameError):
-        return "names a member twice in one object"
-    return "is nested too deeply" if isinstance(error, RecursionError) else "is not valid JSON"
+def parse_document(data: bytes, where: str, *, damaged: bool = False) -> Document:
+    """Parse a document, whole or cut short. `damaged`: it is known that something is missing at its end."""
+    text = decode_utf8(data, where, cut=damaged)
+    try:
+        return Document(parse_row(text), cut=False)
+    except StrictJsonError as error:
+        rest = completed(text)
+        if rest is None:
+            raise RecordError(where, "document", error.fault) from None
+        try:
+            return Document(parse_row(rest), cut=True)
+        except StrictJsonError:
+            raise RecordError(where, "document", error.fault) from None
 
 
 def completed(text: str) -> str | None:
@@ -85,19 +91,26 @@ def _open_at(text: str, end: int) -> list[str]:
     return open_brackets
 
 
-class ArrayItems:
-    """Items of a JSON array, one after the other. `cut` tells, at the end, whether the array was cut short."""
+class CutShortError(EOFError):
+    """An array ends here, too early; its items before that were read."""
+
+
+def array_items(stream: IO[bytes], name: str) -> Iterator[Any]:
+    """The items of a JSON array, one after the other. The stream begins with the opening bracket."""
+    yield from _ArrayReader(stream, name)
+
+
+class _ArrayReader:
+    """Holds as much of the text as one item needs."""
 
     def __init__(self, stream: IO[bytes], name: str) -> None:
-        """The stream begins with the opening bracket."""
         self._stream = stream
         self._name = name
         self._utf8 = codecs.getincrementaldecoder("utf-8")()
         self._ended = False
         self._text = ""
         self._at = 0
-        self.count = 0
-        self.cut = False
+        self._count = 0
 
     def __iter__(self) -> Iterator[Any]:
         self._more()
@@ -107,21 +120,22 @@ class ArrayItems:
                 self._expect_end()
                 return
             try:
-                item, end = _DECODER.raw_decode(self._text, self._at)
-            except (ValueError, RecursionError) as error:
-                hopeless = isinstance(error, RecursionError | _RepeatedNameError)
-                if not hopeless and self._more():
+                item, end = parse_json_at(self._text, self._at, allow_constants=True)
+            except StrictJsonError as error:
+                # Text that is not JSON may be so because more of it has to be read.
+                may_go_on = isinstance(error, NotJsonError)
+                if may_go_on and self._more():
                     continue
-                if hopeless or not _is_open(self._text[self._at :]):
-                    raise RecordError(f"{self._name} item {self.count + 1}", "item", _fault(error)) from None
-                break
+                if may_go_on and _is_open(self._text[self._at :]):
+                    break
+                raise RecordError(f"{self._name} item {self._count + 1}", "item", error.fault) from None
             # A number at the very end may go on.
             if end == len(self._text) and self._more():
                 continue
-            self.count += 1
+            self._count += 1
             yield item
             self._at = end
-        self.cut = True
+        raise CutShortError
 
     def _skip_space(self) -> bool:
         """Come to the next item or the closing bracket; False if the text ends before."""
@@ -138,7 +152,7 @@ class ArrayItems:
         while not self._text[self._at :].strip():
             if not self._more():
                 return
-        raise RecordError(self._name, "array", f"ends after item {self.count}, and something follows it")
+        raise RecordError(self._name, "array", f"ends after item {self._count}, and something follows it")
 
     def _more(self) -> bool:
         """Read on, as much again as is left; what was used is let go."""
@@ -146,7 +160,7 @@ class ArrayItems:
             return False
         left = self._text[self._at :]
         if len(left) > MAX_HELD:
-            raise too_large(f"{self._name} item {self.count + 1}", "item")
+            raise too_large(f"{self._name} item {self._count + 1}", "item")
         data = self._stream.read(max(MIB, len(left)))
         self._ended = not data
         try:

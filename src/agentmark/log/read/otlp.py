@@ -1,13 +1,11 @@
 """OTLP/JSON: what the OpenTelemetry file exporters write, one request a line or one in a document."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from agentmark.log.read.found import RECORD, Broken, as_list, as_object, record_in
-
-NAME = "OTLP/JSON"
-HOW = 'lines or a document of {"resourceSpans": [...]}'
+from agentmark.log.read.attributes import RECORD, Broken, as_list, as_object, record_in
+from agentmark.log.read.format import Format
 
 # A collector writes its other signals in the same way, and perhaps into the same file.
 _SIGNALS = ("resourceSpans", "resource_spans", "resourceLogs", "resourceMetrics")
@@ -15,18 +13,23 @@ _SCOPES = ("scopeSpans", "scope_spans", "instrumentationLibrarySpans")
 _INTEGER = re.compile(r"-?[0-9]{1,19}")
 
 
-def matches(content: dict[str, Any]) -> bool:
-    return any(isinstance(content.get(name), list) for name in _SIGNALS)
+class OtlpJson(Format):
+    """Requests of spans; the other signals of a collector hold no record."""
 
+    name = "OTLP/JSON"
+    accepted = 'OTLP/JSON (lines or a document of {"resourceSpans": [...]})'
 
-def records(content: dict[str, Any]) -> Iterator[tuple[str, object]]:
-    """One for each span: its place, and its record or None."""
-    number = 0
-    for resource in [*as_list(content.get("resourceSpans")), *as_list(content.get("resource_spans"))]:
-        for scope in [scope for name in _SCOPES for scope in as_list(as_object(resource).get(name))]:
-            for span in as_list(as_object(scope).get("spans")):
-                number += 1
-                yield f"span {number}", record_in_attributes(as_object(span).get("attributes"))
+    def matches(self, content: Mapping[str, Any]) -> bool:
+        return any(isinstance(content.get(name), list) for name in _SIGNALS)
+
+    def records(self, content: Mapping[str, Any]) -> Iterator[tuple[str, object]]:
+        """One for each span: its place, and its record or None."""
+        number = 0
+        for resource in [*as_list(content.get("resourceSpans")), *as_list(content.get("resource_spans"))]:
+            for scope in [scope for name in _SCOPES for scope in as_list(as_object(resource).get(name))]:
+                for span in as_list(as_object(scope).get("spans")):
+                    number += 1
+                    yield f"span {number}", record_in_attributes(as_object(span).get("attributes"))
 
 
 def record_in_attributes(attributes: object) -> object:

@@ -5,15 +5,25 @@ from pathlib import Path
 from typing import Any
 
 from agentmark.errors import MissingExtraError
+from agentmark.log.read.events import Event
+from agentmark.log.read.format import Format, FormatTable
 from agentmark.log.read.packing import MAX_HELD, too_large
 from agentmark.record import RecordError
 
-MAGIC = b"PAR1"
-HOW = "Parquet of Phoenix or LangSmith rows"
+
+class Parquet(Format):
+    """A table whose rows are of another format, in their order."""
+
+    name = "Parquet"
+    accepted = "Parquet of Phoenix or LangSmith rows"
+    magic = (b"PAR1",)
+
+    def read_file(self, path: Path, table: FormatTable) -> Iterator[Event]:
+        for number, row in enumerate(_rows(path), start=1):
+            yield from table.read_row(row, f"{path.name} row {number}")
 
 
-def rows(path: Path) -> Iterator[dict[str, Any]]:
-    """The rows, in their order."""
+def _rows(path: Path) -> Iterator[dict[str, Any]]:
     try:
         import pyarrow
         import pyarrow.parquet

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from log_run import the_run
 
-from agentmark.log.read import open_log
+from agentmark.log.read.open import open_log
 
 RUN = the_run()
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -18,7 +18,7 @@ NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 def read(path: Path) -> tuple[list[str], str, int]:
     source = open_log(path)
-    return [record.to_json() for record in source], source.format, source.skipped
+    return [record.to_json() for record in source], source.summary.format, source.summary.skipped
 
 
 LINES = [record.to_json() for record in RUN]

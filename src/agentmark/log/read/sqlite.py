@@ -5,51 +5,51 @@ from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import quote
 
+from agentmark.log.read.events import Damage, Event
+from agentmark.log.read.format import Format, FormatTable, read_entry
 from agentmark.log.sqlite import APPLICATION_ID, SCHEMA_VERSION
 from agentmark.record import RecordError
 
-NAME = "SQLite"
-HOW = "a database of agentmark.log.sqlite.SqliteLog"
-MAGIC = b"SQLite format 3\x00"
 # No value of a database is longer, and no expression in one makes a longer one.
 MAX_VALUE = 16 << 20
 
 
-class SqliteRows:
-    """Iterate it: the number and line of each row, in the order of writing. `damage` says if it could not go on."""
+class SqliteDatabase(Format):
+    """Its rows, in the order of writing."""
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self.damage: list[str] = []
+    name = "SQLite"
+    accepted = "SQLite (a database of agentmark.log.sqlite.SqliteLog)"
+    magic = (b"SQLite format 3\x00",)
 
-    def __iter__(self) -> Iterator[tuple[int, object]]:
-        name, count = self._path.name, 0
-        connection = self._open()
+    def read_file(self, path: Path, table: FormatTable) -> Iterator[Event]:
+        count = 0
+        connection = _open(path)
         try:
-            _check_ours(connection, name)
+            _check_ours(connection, path.name)
             for row, line in connection.execute("SELECT id, line FROM records ORDER BY id"):
-                yield row, line
+                yield read_entry(line, f"{path.name} row {row}")
                 count += 1
         except sqlite3.DatabaseError as error:
             if count == 0:
-                raise RecordError(name, "database", f"cannot be read: {error}") from None
-            self.damage.append(f"{self._path}: damaged after {count} rows ({error}); read up to there")
+                raise RecordError(path.name, "database", f"cannot be read: {error}") from None
+            yield Damage(f"{path}: damaged after {count} rows ({error}); read up to there")
         finally:
             connection.close()
 
-    def _open(self) -> sqlite3.Connection:
-        # Without a write-ahead log beside it the file is all there is, and SQLite need leave no trace there.
-        beside = self._path.with_name(self._path.name + "-wal")
-        still = not beside.exists() or beside.stat().st_size == 0
-        uri = f"file:{quote(str(self._path.absolute()))}?mode=ro{'&immutable=1' if still else ''}"
-        try:
-            connection = sqlite3.connect(uri, uri=True)
-        except sqlite3.Error as error:
-            raise RecordError(self._path.name, "database", f"cannot be opened: {error}") from None
-        connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MAX_VALUE)
-        connection.execute("PRAGMA trusted_schema = OFF")
-        connection.text_factory = lambda data: data.decode("utf-8", "surrogateescape")
-        return connection
+
+def _open(path: Path) -> sqlite3.Connection:
+    # Without a write-ahead log beside it the file is all there is, and SQLite need leave no trace there.
+    beside = path.with_name(path.name + "-wal")
+    still = not beside.exists() or beside.stat().st_size == 0
+    uri = f"file:{quote(str(path.absolute()))}?mode=ro{'&immutable=1' if still else ''}"
+    try:
+        connection = sqlite3.connect(uri, uri=True)
+    except sqlite3.Error as error:
+        raise RecordError(path.name, "database", f"cannot be opened: {error}") from None
+    connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MAX_VALUE)
+    connection.execute("PRAGMA trusted_schema = OFF")
+    connection.text_factory = lambda data: data.decode("utf-8", "surrogateescape")
+    return connection
 
 
 def _check_ours(connection: sqlite3.Connection, name: str) -> None:

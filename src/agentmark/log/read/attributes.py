@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from agentmark.log.read.json_text import CUT_MEMBER, JsonFaultError, parse
+from agentmark.core.strict_json import StrictJsonError
+from agentmark.log.read.json_text import CUT_MEMBER, parse_row
 from agentmark.record import RecordError, StepRecord
 
 RECORD = "agentmark.record"
@@ -23,8 +24,8 @@ def as_object(value: object) -> Mapping[str, Any]:
         return value
     if isinstance(value, str) and "agentmark" in value and value.lstrip().startswith("{"):
         try:
-            parsed = parse(value)
-        except JsonFaultError:
+            parsed = parse_row(value)
+        except StrictJsonError:
             return {}
         return parsed if isinstance(parsed, dict) else {}
     return {}
@@ -69,8 +70,8 @@ def _unquoted(text: str) -> str:
     """The text in a JSON string: Langfuse's clients encode metadata once more, texts too."""
     if text.startswith('"'):
         try:
-            inner = parse(text)
-        except JsonFaultError:
+            inner = parse_row(text)
+        except StrictJsonError:
             return text
         return inner if isinstance(inner, str) else text
     return text

@@ -1,0 +1,117 @@
+"""Opening a log of any format: record by record, or all at once."""
+
+import io
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from agentmark.core.errors import AgentMarkError
+from agentmark.log.read.events import BadEntry, Entry, Event, FormatKnown
+from agentmark.log.read.formats import FORMATS
+from agentmark.log.read.json_lines import read_record_lines
+from agentmark.log.read.packing import unpacked
+from agentmark.log.read.summary import LogSummary, Tally
+from agentmark.log.read.text import read_text
+from agentmark.record import RecordError, StepRecord
+
+
+class UnreadLogError(AgentMarkError, RuntimeError):
+    """What a log held in all was asked for before it was read to its end."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(f"{path}: was not read to its end; there is no summary before that")
+        self.path = path
+
+
+def open_log(path: str | os.PathLike[str], *, skip_bad: bool = False, as_json_lines: bool = False) -> "Log":
+    """A log of any format. It is opened and recognised when it is read.
+
+    A broken record raises, unless `skip_bad` is set: then the summary lists it. `as_json_lines` takes the file for a
+    log of AgentMark JSON lines, whatever it looks like.
+    """
+    return Log(path, skip_bad=skip_bad, as_json_lines=as_json_lines)
+
+
+def read_log(path: str | os.PathLike[str], *, skip_bad: bool = False, as_json_lines: bool = False) -> "ReadLog":
+    """All of a log at once. The settings are those of `open_log`."""
+    log = open_log(path, skip_bad=skip_bad, as_json_lines=as_json_lines)
+    return ReadLog(path=Path(path), entries=tuple(log.entries()), summary=log.summary)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadLog:
+    """A log that was read: its records with their places, and what else it held."""
+
+    path: Path
+    entries: tuple[Entry, ...]
+    summary: LogSummary
+
+    @property
+    def records(self) -> list[StepRecord]:
+        return [entry.record for entry in self.entries]
+
+    @property
+    def lines(self) -> list[int] | None:
+        """The line of each record; None where a format has no lines, or several records on one."""
+        lines = [entry.line for entry in self.entries if entry.line is not None]
+        return lines if len(lines) == len(self.entries) else None
+
+
+class Log:
+    """Streams the records of a log. Each iteration reads it anew; `summary` is that of the last one to come to its end.
+
+    A line cut short by a crash is passed over, and so is what other tools logged beside the records: the summary says
+    so. A broken checkpoint never stops the records from being read.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], *, skip_bad: bool, as_json_lines: bool) -> None:
+        self.path = path
+        self._skip_bad = skip_bad
+        self._as_json_lines = as_json_lines
+        self._summary: LogSummary | None = None
+
+    def __iter__(self) -> Iterator[StepRecord]:
+        return (entry.record for entry in self.entries())
+
+    def entries(self) -> Iterator[Entry]:
+        """The records, each with its place in the log."""
+        self._summary = None
+        tally = Tally(os.fspath(self.path))
+        # Opened once and looked into, so that a pipe can be read as well.
+        with Path(self.path).open("rb") as file:
+            try:
+                for event in self._events(file):
+                    if isinstance(event, BadEntry) and not self._skip_bad:
+                        raise event.error
+                    tally.count(event)
+                    if isinstance(event, Entry):
+                        yield event
+            except RecursionError:
+                raise RecordError(self._name, tally.format or "file", "is nested too deeply") from None
+        self._summary = tally.summary()
+
+    @property
+    def summary(self) -> LogSummary:
+        """What the log held in all, and what was passed over. There is none before the log was read to its end."""
+        if self._summary is None:
+            raise UnreadLogError(os.fspath(self.path))
+        return self._summary
+
+    @property
+    def _name(self) -> str:
+        return Path(self.path).name
+
+    def _events(self, file: io.BufferedReader) -> Iterator[Event]:
+        path = Path(self.path)
+        if self._as_json_lines:
+            yield from read_record_lines(unpacked(file), self._name)
+            return
+        known = FORMATS.with_magic(file.peek(16))
+        if known is None:
+            yield from read_text(unpacked(file), path, FORMATS)
+            return
+        yield FormatKnown(known.name)
+        if not path.is_file():
+            raise RecordError(self._name, known.name, "has to be a file: a pipe cannot be read to and fro")
+        yield from known.read_file(path, FORMATS)

@@ -1,0 +1,142 @@
+"""Text files: how their JSON is laid out (lines, an array, a document), and the rows in it."""
+
+from collections.abc import Iterator, Sequence
+from enum import Enum, auto
+from pathlib import Path
+
+from agentmark.chain.checkpoint import CHECKPOINT_MEMBER
+from agentmark.core.strict_json import StrictJsonError
+from agentmark.log.lines import LINE_BEGINNING, is_torn
+from agentmark.log.read.events import BadEntry, Damage, Event, TornLine
+from agentmark.log.read.format import FormatTable
+from agentmark.log.read.json_lines import read_record_lines
+from agentmark.log.read.json_text import CutShortError, array_items, decode_utf8, parse_document, parse_row
+from agentmark.log.read.packing import MAX_HELD, DamagedError, Stream, lines_of, read_document, rewound
+from agentmark.record import RecordError
+
+# How far to look for a line that tells what the file is.
+LOOK_LINES, LOOK_BYTES = 100, 1 << 20
+
+
+class Layout(Enum):
+    """How the JSON of a text file is laid out."""
+
+    # AgentMark's own lines, each a record or a checkpoint.
+    RECORD_LINES = auto()
+    ROW_LINES = auto()
+    ARRAY = auto()
+    DOCUMENT = auto()
+    UNKNOWN = auto()
+
+
+def read_text(packed: Stream, path: Path, table: FormatTable) -> Iterator[Event]:
+    """Read a text file of any layout."""
+    head = packed.read(LOOK_BYTES)
+    layout = _layout_of(head, table, whole=len(head) < LOOK_BYTES)
+    if layout is None:
+        # One long line: it has to be read to be known.
+        head += packed.readline(MAX_HELD)
+        layout = _layout_of(head, table, whole=True)
+    stream = rewound(head, packed)
+    match layout:
+        case Layout.RECORD_LINES:
+            return read_record_lines(stream, path.name)
+        case Layout.ROW_LINES:
+            return _read_row_lines(stream, path, table)
+        case Layout.ARRAY:
+            return _read_array(stream, path, table)
+        case Layout.DOCUMENT:
+            return _read_document(stream, path, table)
+    raise table.unknown(path.name, f"a file that begins with {head.lstrip()[:16]!r}")
+
+
+def _layout_of(head: bytes, table: FormatTable, *, whole: bool) -> Layout | None:
+    """What the beginning of a file says. None: more is needed to say."""
+    start = head.lstrip()
+    # An empty log, or the little that a crash has left of a first line.
+    if LINE_BEGINNING.startswith(start.rstrip()) and whole:
+        return Layout.RECORD_LINES
+    lines = start.split(b"\n", LOOK_LINES)
+    complete = lines if whole else lines[:-1]
+    told = [_layout_told_by(line.strip(), table) for line in complete[:LOOK_LINES]]
+    # The lines of an array end in commas, and say nothing by themselves.
+    if start.startswith(b"[") and (lines[0].strip() == b"[" or Layout.RECORD_LINES not in told):
+        return Layout.ARRAY
+    if layout := next(filter(None, told), None):
+        return layout
+    if not start.startswith(b"{"):
+        return Layout.UNKNOWN
+    if start.startswith(LINE_BEGINNING):
+        return Layout.RECORD_LINES
+    return Layout.DOCUMENT if complete else None
+
+
+def _layout_told_by(line: bytes, table: FormatTable) -> Layout | None:
+    """What a line by itself says of the file; None if it says nothing."""
+    if not line.startswith(b"{"):
+        return None
+    try:
+        content = parse_row(line.decode("utf-8"))
+    except (StrictJsonError, UnicodeDecodeError):
+        return Layout.RECORD_LINES if line.startswith(LINE_BEGINNING) and not line.endswith(b",") else None
+    if "agentmark" in content or CHECKPOINT_MEMBER in content:
+        return Layout.RECORD_LINES
+    # A page of rows, or a data frame, is read alike, whether it is a line or a document.
+    return Layout.ROW_LINES if table.knows(content) else None
+
+
+def _read_row_lines(stream: Stream, path: Path, table: FormatTable) -> Iterator[Event]:
+    number = 0
+    try:
+        for number, line in enumerate(lines_of(stream, path.name), start=1):
+            if line.strip():
+                yield from _read_row_line(line, number, f"{path.name}:{number}", table)
+    except DamagedError:
+        yield TornLine(number + 1)
+
+
+def _read_row_line(line: bytes, number: int, where: str, table: FormatTable) -> Iterator[Event]:
+    stripped = line.strip()
+    try:
+        content = parse_row(decode_utf8(stripped, where))
+    except StrictJsonError as error:
+        if is_torn(stripped, ended=line.endswith(b"\n")):
+            yield TornLine(number)
+        else:
+            yield BadEntry(RecordError(where, "line", error.fault))
+        return
+    except RecordError as error:
+        yield BadEntry(error)
+        return
+    yield from table.read_row(content, where)
+
+
+def _read_array(stream: Stream, path: Path, table: FormatTable) -> Iterator[Event]:
+    number = 0
+    try:
+        for number, item in enumerate(array_items(stream, path.name), start=1):
+            if number == 1 and not table.knows(item):
+                raise table.unknown(path.name, f"an array whose first item has {_some(item)}")
+            yield from table.read_row(item, f"{path.name} item {number}")
+    except CutShortError:
+        yield Damage(f"{path}: cut short after item {number}; read up to there")
+    except RecordError as error:
+        # Behind a broken item nobody knows where the next one begins.
+        yield BadEntry(error)
+
+
+def _read_document(stream: Stream, path: Path, table: FormatTable) -> Iterator[Event]:
+    data = read_document(stream, path.name)
+    document = parse_document(data, path.name, damaged=stream.damaged)
+    if document.cut:
+        yield Damage(f"{path}: cut short; read up to its last whole entry")
+    if not table.knows(document.content):
+        raise table.unknown(path.name, f"an object with {_some(document.content)}")
+    yield from table.read_row(document.content, path.name)
+
+
+def _some(content: object) -> str:
+    if not isinstance(content, dict):
+        return f"a {type(content).__name__}"
+    names: Sequence[str] = sorted(map(str, content))[:6]
+    return "the members " + ", ".join(names) if names else "no members"

@@ -1,0 +1,93 @@
+"""`agentmark chain` and `agentmark signing-key`."""
+
+import io
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from chained_logs import KEY
+
+from agentmark.cli import main
+
+
+@pytest.fixture
+def run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Callable[..., tuple[int, str, str]]:
+    monkeypatch.chdir(tmp_path)
+    KEY.save("key.json")
+
+    def call(command: str, stdin: str = "") -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "stdin", io.StringIO(stdin))
+        status = main(command.split())
+        captured = capsys.readouterr()
+        return status, captured.out, captured.err
+
+    return call
+
+
+EMBED = "embed --key key.json --payload 42 --payload-len 8 --log log.jsonl"
+WEIGHTS = '{"Search": 0.4, "Book": 0.25, "Pay": 0.35}\n'
+
+
+def test_from_a_signing_key_to_a_finding(run: Callable[..., tuple[int, str, str]]) -> None:
+    status, out, _ = run("signing-key signing.json")
+    assert status == 0
+    public_key = out.split()[-1]
+    for _ in range(2):
+        status, _, err = run(f"{EMBED} --chain --signing-key signing.json", WEIGHTS * 30)
+        assert (status, err) == (0, "")
+    status, out, _ = run(f"chain log.jsonl --public-key {public_key}")
+    assert status == 0
+    assert out.startswith("Intact: 60 records of 2 sessions, all vouched for")
+    anchor = next(line.split()[2] for line in out.splitlines() if "last checkpoint" in line)
+    assert run(f"chain log.jsonl --public-key {public_key} --anchor {anchor}")[0] == 0
+    assert "nobody vouches for this key" in run("chain log.jsonl")[1]
+    lines = Path("log.jsonl").read_text().splitlines(keepends=True)
+    Path("log.jsonl").write_text("".join(lines[:5] + lines[7:]) + lines[0][:30])
+    status, out, err = run(f"chain log.jsonl --public-key {public_key}")
+    assert status == 1
+    assert "records are missing between line 5 (step 4) and line 6 (step 7), 2 by the count of a checkpoint" in out
+    assert "log.jsonl:61: cut short by a crash" in err
+    status, out, _ = run("chain log.jsonl --json")
+    report = json.loads(out)
+    assert status == 1
+    assert (report["intact"], report["torn_lines"], report["record_count"]) == (False, [61], 58)
+    assert {finding["kind"] for finding in report["findings"]} == {"gap", "unchecked"}
+    assert run("verify log.jsonl --key key.json")[0] == 0, "the mark is read all the same"
+
+
+def test_a_broken_line_is_a_finding_and_a_file_of_nothing_else_is_bad_input(
+    run: Callable[..., tuple[int, str, str]],
+) -> None:
+    run(f"{EMBED} --chain", WEIGHTS * 3)
+    status, out, _ = run("chain log.jsonl")
+    assert status == 0
+    assert "no checkpoint vouches for any record" in out
+    with Path("log.jsonl").open("a") as file:
+        file.write('{"agentmark":7}\n')
+    status, out, _ = run("chain log.jsonl")
+    assert status == 1
+    assert "record log.jsonl:4: agentmark: found 7" in out
+
+
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        ("chain none.jsonl", "none.jsonl: No such file"),
+        ("chain key.json", "not an AgentMark step record"),
+        ("chain log.jsonl --public-key abc", "is not a public key"),
+        ("chain log.jsonl --anchor abc", "anchor"),
+        ("signing-key key.json", "exists already"),
+        (f"{EMBED} --signing-key none.json", "give --chain as well"),
+        (f"{EMBED} --chain --signing-key none.json", "none.json: cannot be read"),
+        ("embed --key key.json --payload 42 --payload-len 8 --chain", "give --log as well"),
+    ],
+)
+def test_bad_input_is_exit_two(run: Callable[..., tuple[int, str, str]], command: str, message: str) -> None:
+    run(f"{EMBED} --chain", WEIGHTS)
+    status, _, err = run(command)
+    assert status == 2
+    assert message in err
