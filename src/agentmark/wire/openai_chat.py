@@ -121,7 +121,10 @@ class _Choice:
 
 
 class _Stream:
-    """Puts chunks together: `choices[].delta` with pieces of text and of calls, up to a `finish_reason`."""
+    """Puts chunks together: `choices[].delta` with pieces of text and of calls, up to a `finish_reason`.
+
+    The line `[DONE]` after the last chunk is no JSON: who reads it may take the reply as finished without more.
+    """
 
     def __init__(self) -> None:
         self._choices: dict[int, _Choice] = {}
