@@ -45,8 +45,11 @@ def test_tools_that_anthropic_defines_and_the_agent_runs_are_candidates() -> Non
 
 
 @pytest.mark.parametrize("kind", ["browser_toolset_20260801", "computer_toolset_20260801", "tool_search_tool_bm25_1"])
-def test_beside_what_cannot_be_forced_nothing_is_decided(kind: str) -> None:
-    assert anthropic_messages.candidates({"tools": [WEATHER, BASH, {"type": kind}]}) == []
+def test_beside_some_tools_none_can_be_forced(kind: str) -> None:
+    body = {"tools": [WEATHER, BASH, {"type": kind}]}
+    assert [c.name for c in anthropic_messages.candidates(body)] == ["weather", "bash", ANSWER]
+    assert not anthropic_messages.can_force(body)
+    assert anthropic_messages.can_force({"tools": [WEATHER, BASH, WEB_SEARCH]})
 
 
 def test_a_tool_that_only_code_may_call_is_no_candidate() -> None:

@@ -74,6 +74,7 @@ def test_candidates_are_the_tools_and_the_answer(api: Api, word: str | None, can
     body = request(api) if word is None else request(api, tool_choice=choice(api, word))
     found = api.candidates(body)
     assert [candidate.name for candidate in found] == candidates
+    assert api.can_force(body)
     assert (found[0].description, found[0].schema) == ("the weather of a city", SCHEMA)
     assert api.candidates({**body, "tools": [HOSTED[api.PATH], *body["tools"]]}) == found
 
@@ -206,6 +207,7 @@ def test_no_body_is_too_odd_to_be_read(api: Api, body: dict[str, Any], behavior:
     assert all(set(message) <= {"role", "content", "tool_calls"} for message in api.conversation(body))
     assert all(isinstance(message["content"], str) for message in api.conversation(body))
     assert set(body) <= set(api.forced(body, behavior))
+    assert api.can_force(body) in (True, False)
     assert all(isinstance(name, str) for name in api.calls(body))
     assert isinstance(api.text(body), str)
 

@@ -102,6 +102,15 @@ def test_a_reply_with_a_refusal_says_it() -> None:
     assert (openai_chat.calls(reply), openai_chat.text(reply)) == ([], "I cannot do that.")
 
 
+def test_a_reply_in_parts_says_its_text_and_not_its_thinking() -> None:
+    """Mistral's models that think."""
+    parts = [{"type": "thinking", "thinking": [{"type": "text", "text": "Hm."}]}, {"type": "text", "text": "Yes."}]
+    assert openai_chat.text({"choices": [{"message": {"content": parts}}]}) == "Yes."
+    assert (
+        read(chunk({"content": parts[:1]}), chunk({"content": "Y"}), chunk({"content": "es."}, "stop")).text == "Yes."
+    )
+
+
 def test_a_call_without_a_name_is_still_a_call() -> None:
     message = {"tool_calls": [{"id": "a", "type": "function", "function": None}, {"custom": {"name": "sql"}}]}
     assert openai_chat.calls({"choices": [{"message": message}]}) == ["", "sql"]

@@ -68,9 +68,22 @@ def test_a_shell_in_the_providers_container_is_hosted() -> None:
     assert openai_responses.calls(reply) == ["weather"]
 
 
-@pytest.mark.parametrize("kind", ["computer", "computer_use_preview", "local_shell", "namespace", "tool_search"])
-def test_beside_what_cannot_be_forced_nothing_is_decided(kind: str) -> None:
-    assert openai_responses.candidates({"tools": [WEATHER, SQL, {"type": kind}]}) == []
+@pytest.mark.parametrize(
+    ("tool", "names"),
+    [
+        ({"type": "computer"}, ["computer"]),
+        ({"type": "computer_use_preview", "environment": "browser"}, ["computer"]),
+        ({"type": "local_shell"}, ["local_shell"]),
+        ({"type": "namespace", "name": "clock", "tools": [{"type": "function", "name": "time"}]}, ["time"]),
+        ({"type": "programmatic_tool_calling"}, []),
+        ({"type": "tool_search"}, []),
+    ],
+)
+def test_beside_some_tools_none_can_be_forced(tool: dict[str, Any], names: list[str]) -> None:
+    body = {"tools": [WEATHER, tool]}
+    assert [candidate.name for candidate in openai_responses.candidates(body)] == ["weather", *names, ANSWER]
+    assert not openai_responses.can_force(body)
+    assert openai_responses.can_force({"tools": [WEATHER, SQL]})
 
 
 def test_a_conversation_of_items() -> None:
@@ -122,10 +135,11 @@ def test_what_a_reply_calls_and_says() -> None:
             CALL,
             {"type": "custom_tool_call", "name": "sql", "input": ""},
             {"type": "apply_patch_call", "call_id": "call_3"},
+            {"type": "computer_call", "call_id": "call_4"},
             {"type": "function_call"},
         ]
     }
-    assert openai_responses.calls(reply) == ["weather", "sql", "apply_patch", ""]
+    assert openai_responses.calls(reply) == ["weather", "sql", "apply_patch", "computer", ""]
     assert openai_responses.text(reply) == "It is warm."
 
 

@@ -1,4 +1,7 @@
-"""Anthropic's Messages API: a message is a list of content blocks."""
+"""Anthropic's Messages API: a message is a list of content blocks.
+
+It answers the questions of `agentmark.wire.apis.Api`.
+"""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -13,8 +16,8 @@ PATH = "/v1/messages"
 # Tools without a type, or of the type "custom", are the agent's. Of those that Anthropic defines, with a date at the
 # end of their type, these run at the agent too; the others run at Anthropic, inside a reply.
 _CLIENT_KINDS = ("bash_", "computer_", "memory_", "text_editor_")
-# Beside these nothing can be forced: a toolset stands for many tools without naming them, and a search brings up
-# further tools within the reply.
+# Beside these no tool can be forced: a toolset stands for many without naming them, and a search brings up others
+# within the reply.
 _UNFORCED_KINDS = ("browser_toolset_", "computer_toolset_", "tool_search_tool_")
 # What leaves the choice open, and whether the agent may then answer.
 _OPEN_CHOICES = {"auto": True, "any": False}
@@ -24,15 +27,16 @@ def candidates(body: Mapping[str, Any]) -> list[Candidate]:
     choice = "auto" if body.get("tool_choice") is None else text_at(object_at(body, "tool_choice"), "type")
     if choice not in _OPEN_CHOICES:
         return []
-    offered = objects_at(body, "tools")
-    if any(text_at(tool, "type").startswith(_UNFORCED_KINDS) for tool in offered):
-        return []
     tools = []
-    for tool in offered:
+    for tool in objects_at(body, "tools"):
         name = _own_name(tool)
         if name:
             tools.append(Candidate(name, text_at(tool, "description"), object_at(tool, "input_schema") or None))
     return left_to_decide(tools, may_answer=_OPEN_CHOICES[choice])
+
+
+def can_force(body: Mapping[str, Any]) -> bool:
+    return not any(text_at(tool, "type").startswith(_UNFORCED_KINDS) for tool in objects_at(body, "tools"))
 
 
 def conversation(body: Mapping[str, Any]) -> list[Message]:
@@ -141,11 +145,12 @@ def _read_blocks(role: str, blocks: Iterable[Mapping[str, Any]]) -> list[Message
 
     for block in blocks:
         kind = text_at(block, "type")
-        if kind.endswith("tool_result") or kind == "mid_conv_system":
+        if kind.endswith("tool_result"):
             close_message()
-            messages.append(
-                message("tool" if kind.endswith("tool_result") else "system", text_of(block.get("content")))
-            )
+            messages.append(message("tool", text_of(block.get("content"))))
+        elif kind == "mid_conv_system":
+            close_message()
+            messages.append(message("system", text_of(block.get("content"))))
         elif kind.endswith("tool_use"):
             made.append((text_at(block, "name"), block.get("input", {})))
         elif kind not in ("thinking", "redacted_thinking"):

@@ -47,11 +47,15 @@ class Api(Protocol):
     def candidates(self, body: Body) -> list[Candidate]:
         """What a request leaves to decide: the agent's own tools and the answer. Nothing if one is named already."""
 
+    def can_force(self, body: Body) -> bool:
+        """Whether the provider can be told which of them to do. Not beside tools that no choice can name, or that
+        bring up others within the reply."""
+
     def conversation(self, body: Body) -> list[Message]:
         """The conversation as elicitors read it, oldest message first: roles kept, tool results as tool messages."""
 
     def forced(self, body: Body, behavior: str | None) -> dict[str, Any]:
-        """The request with one way to go; with None, as it was."""
+        """The request with one way to go, if one can be forced; with None, as it was."""
 
     def calls(self, reply: Body) -> list[str]:
         """The names of the agent's tools that a reply calls, in order. An empty name is a call that names none."""

@@ -1,4 +1,7 @@
-"""OpenAI's chat completions, which most other providers speak too."""
+"""OpenAI's chat completions, which most other providers speak too.
+
+They answer the questions of `agentmark.wire.apis.Api`.
+"""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -32,6 +35,11 @@ def candidates(body: Mapping[str, Any]) -> list[Candidate]:
     return left_to_decide(tools, may_answer=_OPEN_CHOICES[choice])
 
 
+def can_force(body: Mapping[str, Any]) -> bool:
+    """Every tool of the agent's has a name here."""
+    return True
+
+
 def conversation(body: Mapping[str, Any]) -> list[Message]:
     return [_read_message(said) for said in objects_at(body, "messages")]
 
@@ -63,7 +71,7 @@ def text(reply: Mapping[str, Any]) -> str:
     """What the first choice says."""
     for choice in objects_at(reply, "choices"):
         said = object_at(choice, "message")
-        return text_of(said.get("content")) or text_at(said, "refusal")
+        return _text_parts(said.get("content")) or text_at(said, "refusal")
     return ""
 
 
@@ -78,6 +86,20 @@ class _Call:
     id: str = ""
     name: str = ""
 
+    def is_another(self, call_id: str, name: str) -> bool:
+        """Whether a piece in this call's slot begins another call.
+
+        Some providers give every parallel call the index 0, and some give each piece of one call a new id: so another
+        call begins with another id and a name together, not with one of them alone.
+        """
+        return bool(self.name and name and call_id) and call_id != self.id
+
+    def add(self, call_id: str, name: str) -> None:
+        """A name may come in pieces, and some providers repeat it whole."""
+        self.id = self.id or call_id
+        if name != self.name:
+            self.name += name
+
 
 @dataclass(slots=True)
 class _Choice:
@@ -89,29 +111,20 @@ class _Choice:
     finished: bool = False
 
     def add(self, delta: Mapping[str, Any]) -> None:
-        self.said.append(text_at(delta, "content"))
+        self.said.append(_text_parts(delta.get("content")))
         self.refused.append(text_at(delta, "refusal"))
         for position, part in enumerate(objects_at(delta, "tool_calls")):
             self._add_call(position, part)
 
     def _add_call(self, position: int, part: Mapping[str, Any]) -> None:
-        """Providers differ in what they leave out.
-
-        Some give no index: then the position in the event stands for it. Some give every parallel call the index 0,
-        and some give each part of one call a new id: so another call begins with another id and a name, not with one
-        of them alone. A name may come in pieces, and some repeat it whole.
-        """
+        """Some providers give no index: then the position in the event stands for it."""
         index = part.get("index")
         slot = self.slots.setdefault(index if isinstance(index, int) else position, [])
         call_id = text_at(part, "id")
         name = text_at(_described(part), "name")
-        begins_another = bool(slot) and bool(slot[-1].name and name) and call_id not in ("", slot[-1].id)
-        if not slot or begins_another:
+        if not slot or slot[-1].is_another(call_id, name):
             slot.append(_Call())
-        call = slot[-1]
-        call.id = call.id or call_id
-        if name != call.name:
-            call.name += name
+        slot[-1].add(call_id, name)
 
     @property
     def calls(self) -> Iterator[str]:
@@ -164,6 +177,13 @@ def _own_kind(tool: Mapping[str, Any]) -> str | None:
 def _described(tool: Mapping[str, Any]) -> Mapping[str, Any]:
     kind = _own_kind(tool)
     return {} if kind is None else object_at(tool, kind)
+
+
+def _text_parts(content: object) -> str:
+    """What a reply says, plain or in parts; parts of other kinds, such as thinking, are not said to the user."""
+    if isinstance(content, str):
+        return content
+    return "".join([text_at(part, "text") for part in content]) if isinstance(content, list) else ""
 
 
 def _read_message(said: Mapping[str, Any]) -> Message:

@@ -1,6 +1,9 @@
-"""OpenAI's Responses API: a conversation, and a reply, is a list of items."""
+"""OpenAI's Responses API: a conversation, and a reply, is a list of items.
 
-from collections.abc import Iterable, Mapping
+It answers the questions of `agentmark.wire.apis.Api`.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from agentmark.elicit.situation import ANSWER, Candidate, Message
@@ -10,11 +13,16 @@ from agentmark.wire.shapes import object_at, objects_at, text_at
 
 PATH = "/v1/responses"
 
-# Tools that the agent runs: those with names of its own giving, and those that are called by their kind.
+# Tools that the agent runs: those that it named itself, and those that are called by their kind.
 _NAMED_KINDS = ("function", "custom")
-_UNNAMED_KINDS = ("shell", "apply_patch")
-# Beside these nothing can be forced: their calls have no fixed name, no choice names them, or they bring up further
-# tools within the reply.
+_CALLED_BY_KIND = {
+    "apply_patch": "apply_patch",
+    "computer": "computer",
+    "computer_use_preview": "computer",
+    "local_shell": "local_shell",
+    "shell": "shell",
+}
+# Beside these no tool can be forced: no choice names them, or they bring up others within the reply.
 _UNFORCED_KINDS = (
     "computer",
     "computer_use_preview",
@@ -24,7 +32,8 @@ _UNFORCED_KINDS = (
     "tool_search",
 )
 # Items of a reply that the agent has to act on. Calls of other kinds ran at the provider.
-_OWN_CALLS = ("function_call", "custom_tool_call", "shell_call", "local_shell_call", "apply_patch_call")
+_NAMED_CALLS = ("function_call", "custom_tool_call")
+_CALLS_BY_KIND = ("apply_patch_call", "computer_call", "local_shell_call", "shell_call")
 # What leaves the choice open, and whether the agent may then answer.
 _OPEN_CHOICES = {"auto": True, "required": False}
 
@@ -33,15 +42,16 @@ def candidates(body: Mapping[str, Any]) -> list[Candidate]:
     choice = body.get("tool_choice") or "auto"
     if not isinstance(choice, str) or choice not in _OPEN_CHOICES:
         return []
-    offered = objects_at(body, "tools")
-    if any(tool.get("type") in _UNFORCED_KINDS for tool in offered):
-        return []
     tools = []
-    for tool in offered:
+    for tool in _tools(body):
         name = _own_name(tool)
         if name:
             tools.append(Candidate(name, text_at(tool, "description"), object_at(tool, "parameters") or None))
     return left_to_decide(tools, may_answer=_OPEN_CHOICES[choice])
+
+
+def can_force(body: Mapping[str, Any]) -> bool:
+    return not any(tool.get("type") in _UNFORCED_KINDS for tool in objects_at(body, "tools"))
 
 
 def conversation(body: Mapping[str, Any]) -> list[Message]:
@@ -69,7 +79,7 @@ def forced(body: Mapping[str, Any], behavior: str | None) -> dict[str, Any]:
         return {**body, "tools": hosted} if hosted else {**body, "tool_choice": "none"}
     chosen = [tool for tool in tools if _own_name(tool) == behavior]
     kind = chosen[-1]["type"] if chosen else "function"
-    choice = {"type": kind} if kind in _UNNAMED_KINDS else {"type": kind, "name": behavior}
+    choice = {"type": kind} if kind in _CALLED_BY_KIND else {"type": kind, "name": behavior}
     return {**body, "tools": [*hosted, *chosen], "tool_choice": choice}
 
 
@@ -116,28 +126,39 @@ class _Stream:
         return _text_of_items(self._done) or "".join(self._said)
 
 
+def _tools(body: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The tools of a request, those in namespaces among them: they are called by their own names."""
+    tools = []
+    for tool in objects_at(body, "tools"):
+        if tool.get("type") == "namespace":
+            tools += objects_at(tool, "tools")
+        else:
+            tools.append(tool)
+    return tools
+
+
 def _own_name(tool: Mapping[str, Any]) -> str:
-    """What a tool of the agent's is called by; empty if it is not the agent's, or has no name."""
-    kind = tool.get("type")
+    """What a tool of the agent's is called by; empty if it runs at the provider, or has no name."""
+    kind = text_at(tool, "type")
     if kind in _NAMED_KINDS:
         return text_at(tool, "name")
-    if kind == "shell":
-        # Without a word on where it runs, the agent runs it; in a container, the provider does.
-        where = text_at(object_at(tool, "environment"), "type") or "local"
-        return "shell" if where == "local" else ""
-    return str(kind) if kind in _UNNAMED_KINDS else ""
+    # A shell runs where its environment is: here, which goes without saying, or in a container of the provider's.
+    runs_in_container = text_at(object_at(tool, "environment"), "type") not in ("", "local")
+    return "" if runs_in_container else _CALLED_BY_KIND.get(kind, "")
 
 
-def _calls_of(items: Iterable[Mapping[str, Any]]) -> list[str]:
-    items = list(items)
+def _calls_of(items: Sequence[Mapping[str, Any]]) -> list[str]:
     # A shell in the provider's container is called and answered within one reply.
-    answered = [item.get("call_id") for item in items if text_at(item, "type").endswith("_call_output")]
+    answered = [text_at(item, "call_id") for item in items if text_at(item, "type").endswith("_call_output")]
     called = []
     for item in items:
-        kind = text_at(item, "type")
-        if kind in _OWN_CALLS and not (item.get("call_id") and item["call_id"] in answered):
-            named = kind in ("function_call", "custom_tool_call")
-            called.append(text_at(item, "name") if named else kind.removesuffix("_call"))
+        kind, call_id = text_at(item, "type"), text_at(item, "call_id")
+        if call_id and call_id in answered:
+            continue
+        if kind in _NAMED_CALLS:
+            called.append(text_at(item, "name"))
+        elif kind in _CALLS_BY_KIND:
+            called.append(kind.removesuffix("_call"))
     return called
 
 
