@@ -168,6 +168,8 @@ def test_calls_without_an_index() -> None:
     assert calls_in(one, other) == ["weather", "time"]
     assert read(chunk({"tool_calls": [one, other]}), chunk({}, "stop")).calls == ["weather", "time"]
     assert calls_in(call(None, "weather", "{", call_id="a"), call(None, arguments="}")) == ["weather"]
+    without_ids = [call(None, "weather", "{}"), call(None, "time", "{}")]
+    assert read(chunk({"tool_calls": without_ids}), chunk({}, "stop")).calls == ["weather", "time"]
 
 
 def test_a_new_id_in_every_piece_of_a_call() -> None:

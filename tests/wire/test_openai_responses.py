@@ -185,6 +185,10 @@ def test_a_last_event_without_items() -> None:
     assert read(CREATED, added(0, CALL), added(1, other), {"type": "response.completed"}).calls == ["weather", "time"]
 
 
+def test_an_item_that_is_done_has_its_name_even_if_it_began_without() -> None:
+    assert read(added(0, {**CALL, "name": ""}), done(0, CALL), ended()).calls == ["weather"]
+
+
 def test_the_last_event_has_the_last_word() -> None:
     assert read(done(0, SAID), ended(SAID, CALL)).calls == ["weather"]
 

@@ -7,7 +7,8 @@ body = api.forced(body, chosen)              # the request with one way to go
 done = what_was_done(api.calls(reply), chosen)
 
 Bodies come from strangers. What has not the shape of the documentation is passed over, and nothing here raises for it:
-a request that cannot be read leaves nothing to decide, and a reply that cannot be read calls nothing.
+a request that cannot be read leaves nothing to decide, and a reply that cannot be read calls nothing. So ask about a
+reply only if the provider sent it as one, not as an error.
 """
 
 from collections.abc import Mapping
@@ -41,7 +42,7 @@ class ReplyStream(Protocol):
 class Api(Protocol):
     """What a gateway or an adapter needs to know of an API. Its modules are the implementations."""
 
-    # Where the API is served, under the host alone.
+    # The path of its route, from the host on.
     PATH: str
 
     def candidates(self, body: Body) -> list[Candidate]:
