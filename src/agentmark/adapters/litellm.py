@@ -101,8 +101,8 @@ def chat(model: str, **options: Any) -> FunctionChat:
 def _body_of(response: Any, part: str) -> Body:
     """What of a reply, or of a chunk of one, says which tools it calls, as the provider's JSON has it.
 
-    `part` is what a choice holds: a "message", or a "delta" of one. LiteLLM's own way to JSON warns of values that it
-    put there itself.
+    `part` is what a choice holds: a "message", or a "delta" of one. Only these members are read, and none is relied
+    on: another callback may have put an object of its own in the reply's place.
     """
     choices = []
     for choice in getattr(response, "choices", None) or ():
