@@ -324,6 +324,34 @@ def test_tools_that_run_at_the_provider_stay(tmp_path: Path) -> None:
         assert ("tool_choice" in forced) != bool(weights[ANSWER])
 
 
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_custom_tool_is_the_agents_own(tmp_path: Path, stream: bool) -> None:
+    log, sql = tmp_path / "run.jsonl", {"type": "custom", "custom": {"name": "sql", "description": "Any query."}}
+    logger = AgentMarkLogger(decider(log, ScriptedElicitor({"sql": 1, "stock": 0, ANSWER: 0})))
+    call = {"index": 0, "id": "a", "type": "custom", "custom": {"name": "sql", "input": "SELECT 1"}}
+    said = {"role": "assistant", "content": None, "tool_calls": [call]}
+
+    async def run() -> Any:
+        data = {"litellm_call_id": "1", "messages": [], "tools": [sql, TOOLS[0]]}
+        forced = await logger.async_pre_call_hook(None, None, data, "acompletion")
+        if stream:
+            chunk = litellm.ModelResponseStream(choices=[{"index": 0, "delta": said, "finish_reason": "tool_calls"}])
+
+            async def chunks() -> Any:
+                yield chunk
+
+            _ = [one async for one in logger.async_post_call_streaming_iterator_hook(None, chunks(), data)]
+        else:
+            response = litellm.ModelResponse(choices=[{"message": said, "finish_reason": "tool_calls"}])
+            await logger.async_post_call_success_hook(data, None, response)
+        return forced
+
+    forced = asyncio.run(run())
+    assert forced["tools"] == [sql]
+    assert forced["tool_choice"] == {"type": "custom", "custom": {"name": "sql"}}
+    assert [(record.behavior, record.enforced) for record in records(log)] == [("sql", None)]
+
+
 def test_any_model_of_litellms_can_be_asked_on_the_side(client: TestClient, tmp_path: Path) -> None:
     said = json.dumps({"stock": 0, "price": 0, "order": 1, ANSWER: 0})
     elicitor = Verbalised(chat("openai/other", mock_response=said))

@@ -15,6 +15,7 @@ from agents import (
     ModelSettings,
     RunConfig,
     Runner,
+    ShellTool,
     WebSearchTool,
     function_tool,
     set_tracing_disabled,
@@ -168,6 +169,20 @@ def test_tools_of_the_provider_stay_with_the_answer(tmp_path: Path) -> None:
     assert [(offered(call), call.model_settings.tool_choice) for call in model.calls] == [
         (["search"], "required"), (["web_search"], None),
     ]  # fmt: skip
+
+
+def test_a_shell_is_the_agents_own_unless_it_runs_in_a_container_of_the_providers(tmp_path: Path) -> None:
+    here = ShellTool(executor=lambda request: "done")
+    there = ShellTool(environment={"type": "container_auto"})
+    for shell, names in ((here, [*ALL, "shell", ANSWER]), (there, [*ALL, ANSWER])):
+        elicitor = ScriptedElicitor([{**dict.fromkeys([*ALL, "shell"], 0), ANSWER: 1}])
+        model = fake()
+        agent = shopper(AgentMarkModel(model, decider(tmp_path / "log", elicitor)), Shop())
+        agent.tools.append(shell)
+        run(agent)
+        assert elicitor.situations[0].names == names
+        assert shell in model.calls[0].tools
+        assert model.calls[0].model_settings.tool_choice == ("none" if shell is here else None)
 
 
 @pytest.mark.parametrize(("choice", "candidates"), [("search", None), ("none", None), ("required", ALL)])

@@ -1,13 +1,16 @@
 """LiteLLM: `AgentMarkLogger(decider)` among the callbacks of its proxy, or its `acompletion` in a program."""
 
 from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 from uuid import uuid4
 
-from agentmark.adapters.common import candidates_of_body, forced_body, observed, settings_of
+from agentmark.adapters.observing import Reply, observed
+from agentmark.adapters.side_calls import settings_of
 from agentmark.decide import Decider, Decision
 from agentmark.elicit.chat import ChatReply, ChatRequest, FunctionChat
 from agentmark.errors import MissingExtraError
+from agentmark.wire import openai_chat
 
 try:
     import litellm
@@ -24,23 +27,26 @@ class AgentMarkLogger(CustomLogger):
     def __init__(self, decider: Decider | Callable[[Any], Decider]) -> None:
         """`decider`: one for all, or a function from who calls (LiteLLM's `UserAPIKeyAuth`) to theirs."""
         super().__init__()
-        self._decider_of: Callable[[Any], Any] = (lambda _: decider) if isinstance(decider, Decider) else decider
+        self._decider = decider
+        # Decisions whose reply has not come yet, by the id of the call: the hooks before and after it meet by that.
         self._open: dict[str, tuple[Decider, Decision]] = {}
 
     async def async_pre_call_hook(self, user_api_key_dict: Any, cache: Any, data: Body, call_type: str) -> Body | None:
-        candidates = candidates_of_body(data) if call_type in ("completion", "acompletion") else []
+        if call_type not in ("completion", "acompletion"):
+            return None
+        candidates = openai_chat.candidates(data)
         call_id = data.get("litellm_call_id")
         # Clients may give their calls an id. A second call under an id that is in use is left alone.
         if not candidates or call_id is None or call_id in self._open:
             return None
-        decider = self._decider_of(user_api_key_dict)
-        decision = await decider.adecide(candidates, data.get("messages") or ())
+        decider = self._decider if isinstance(self._decider, Decider) else self._decider(user_api_key_dict)
+        decision = await decider.adecide(candidates, openai_chat.conversation(data))
         self._open[call_id] = (decider, decision)
-        return forced_body(data, decision.behavior)
+        return openai_chat.forced(data, decision.behavior)
 
     async def async_post_call_success_hook(self, data: Body, user_api_key_dict: Any, response: Any) -> None:
         with self._closing(data) as reply:
-            reply.calls = _calls(response)
+            reply.calls = openai_chat.calls(_body_of(response, "message"))
 
     async def async_post_call_failure_hook(self, request_data: Body, *_: Any, **__: Any) -> None:
         with self._closing(request_data):
@@ -50,19 +56,22 @@ class AgentMarkLogger(CustomLogger):
         self, user_api_key_dict: Any, response: Any, request_data: Body
     ) -> AsyncIterator[Any]:
         with self._closing(request_data) as reply:
-            calls = []
+            stream = openai_chat.stream()
             async for chunk in response:
-                calls += _calls(chunk)
+                stream.add(_body_of(chunk, "delta"))
                 yield chunk
-            reply.calls = calls
+            reply.calls = stream.calls
 
-    def _closing(self, data: Body) -> Any:
-        return observed(*self._open.pop(str(data.get("litellm_call_id")), (None, None)))
+    def _closing(self, data: Body) -> AbstractContextManager[Reply]:
+        """Around the reply of a call: observes what it did, if there was anything to decide."""
+        opened = self._open.pop(str(data.get("litellm_call_id")), None)
+        return nullcontext(Reply()) if opened is None else observed(*opened)
 
     async def acompletion(self, **request: Any) -> Any:
         """`litellm.acompletion`, marked."""
         data = {"litellm_call_id": str(uuid4()), **request}
-        data = await self.async_pre_call_hook(None, None, data, "acompletion") or data
+        changed = await self.async_pre_call_hook(None, None, data, "acompletion")
+        data = changed or data
         try:
             response = await litellm.acompletion(**data)
         except BaseException:
@@ -80,14 +89,32 @@ def chat(model: str, **options: Any) -> FunctionChat:
     async def acomplete(request: ChatRequest) -> ChatReply:
         asked = {"model": model, "messages": list(request.messages), **settings_of(request), **options}
         reply = await litellm.acompletion(**asked)
-        counts = {"input_tokens": reply.usage.prompt_tokens, "output_tokens": reply.usage.completion_tokens}
-        return ChatReply(text=reply.choices[0].message.content or "", **counts)
+        return ChatReply(
+            text=reply.choices[0].message.content or "",
+            input_tokens=reply.usage.prompt_tokens,
+            output_tokens=reply.usage.completion_tokens,
+        )
 
     return FunctionChat(model, acomplete=acomplete)
 
 
-def _calls(response: Any) -> list[str]:
-    """The functions that a reply calls, or that a chunk of one begins to call."""
-    said = [getattr(one, "delta", None) or getattr(one, "message", None) for one in getattr(response, "choices", ())]
-    calls = [call.function for one in said for call in getattr(one, "tool_calls", None) or ()]
-    return [function.name for function in calls if function.name]
+def _body_of(response: Any, part: str) -> Body:
+    """What of a reply, or of a chunk of one, says which tools it calls, as the provider's JSON has it.
+
+    `part` is what a choice holds: a "message", or a "delta" of one. Only these members are read, and none is relied
+    on: another callback may have put an object of its own in the reply's place.
+    """
+    choices = []
+    for choice in getattr(response, "choices", None) or ():
+        calls = [_body_of_call(call) for call in getattr(getattr(choice, part, None), "tool_calls", None) or ()]
+        choices.append({"index": getattr(choice, "index", None), part: {"tool_calls": calls}})
+    return {"choices": choices}
+
+
+def _body_of_call(call: Any) -> Body:
+    body = {"index": getattr(call, "index", None), "id": getattr(call, "id", None)}
+    for kind in ("function", "custom"):
+        described = getattr(call, kind, None)
+        if described is not None:
+            body[kind] = {"name": getattr(described, "name", None)}
+    return body

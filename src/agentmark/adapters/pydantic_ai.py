@@ -1,13 +1,17 @@
 """Pydantic AI: `Agent(model, tools=tools, capabilities=[AgentMarkCapability(decider)])`."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from agentmark.adapters import common
+from agentmark.adapters.observing import observed
+from agentmark.adapters.side_calls import chat_reply, model_name, settings_of
 from agentmark.decide import Decider
 from agentmark.elicit.chat import ChatReply, ChatRequest, FunctionChat
 from agentmark.elicit.situation import ANSWER, Candidate, Message
 from agentmark.errors import MissingExtraError
+from agentmark.wire.behaviors import left_to_decide
+from agentmark.wire.messages import message
 
 try:
     from pydantic_ai import direct, messages
@@ -16,7 +20,15 @@ try:
 except ModuleNotFoundError as error:
     raise MissingExtraError("pydantic-ai", "pydantic-ai") from error
 
-_SAID = {"system-prompt", "user-prompt", "tool-return", "text", "retry-prompt", "retry-feedback"}
+# Parts of a conversation that say something, and who says it.
+_ROLES = {
+    "system-prompt": "system",
+    "user-prompt": "user",
+    "retry-prompt": "user",
+    "retry-feedback": "user",
+    "text": "assistant",
+    "tool-return": "tool",
+}
 
 
 @dataclass
@@ -26,67 +38,112 @@ class AgentMarkCapability(AbstractCapability[Any]):
     decider: Decider
 
     async def wrap_model_request(self, ctx: Any, *, request_context: Any, handler: Any) -> messages.ModelResponse:
+        request, decision = request_context, None
         candidates = _candidates(request_context)
-        decision = await self.decider.adecide(candidates, _messages(request_context)) if candidates else None
-        chosen = decision and decision.behavior
-        with common.observed(self.decider, decision) as reply:
-            response = await handler(_forced(request_context, chosen) if chosen else request_context)
+        if candidates:
+            decision = await self.decider.adecide(candidates, _conversation(request_context))
+            if decision.behavior is not None:
+                request = _forced(request_context, decision.behavior)
+        with observed(self.decider, decision) as reply:
+            response = await handler(request)
             reply.calls = [call.tool_name for call in response.tool_calls]
         return response
 
 
 def chat(model: Any) -> FunctionChat:
     """The agent's model, by name or as an object, lent for calls aside: `Verbalised(chat(model))`."""
-    parts = {"system": messages.SystemPromptPart, "user": messages.UserPromptPart}
 
     async def acomplete(request: ChatRequest) -> ChatReply:
-        said = [(parts.get(str(one["role"]), messages.TextPart), str(one["content"])) for one in request.messages]
-        kinds = [messages.ModelResponse if part is messages.TextPart else messages.ModelRequest for part, _ in said]
-        history = [kind([part(text)]) for kind, (part, text) in zip(kinds, said, strict=True)]
-        response = await direct.model_request(model, history, model_settings=common.settings_of(request))
-        return common.chat_reply(response.text or "", response.usage)
+        history = [_written(str(said["role"]), str(said["content"])) for said in request.messages]
+        response = await direct.model_request(model, history, model_settings=settings_of(request))
+        return chat_reply(response.text or "", response.usage)
 
-    return FunctionChat(model if isinstance(model, str) else common.model_name(model), acomplete=acomplete)
+    return FunctionChat(model if isinstance(model, str) else model_name(model), acomplete=acomplete)
+
+
+def _written(role: str, text: str) -> Any:
+    """A message of a side call in Pydantic AI's words."""
+    if role == "system":
+        return messages.ModelRequest([messages.SystemPromptPart(text)])
+    if role == "user":
+        return messages.ModelRequest([messages.UserPromptPart(text)])
+    return messages.ModelResponse([messages.TextPart(text)])
 
 
 def _candidates(request: Any) -> list[Candidate]:
     """The tools on offer, output tools too, and the answer in text; none where the request leaves nothing to decide."""
     settings = request.model_settings or {}
+    choice = settings.get("tool_choice")
+    if choice == "none":
+        return []
     _, offer = request.model.prepare_request(settings, request.model_request_parameters)
-    offer, choice = offer.with_default_output_mode("tool"), settings.get("tool_choice")
+    offer = offer.with_default_output_mode("tool")
     functions = [tool for tool in offer.function_tools if offer.visibility_of(tool.name) != "withheld"]
-    tools, may_answer = [*functions, *offer.output_tools], offer.allow_text_output or offer.allow_image_output
-    if isinstance(choice, ToolOrOutput):
-        tools = [tool for tool in tools if tool.name in choice.function_tools or tool in offer.output_tools]
-    elif choice not in (None, "auto"):
-        named = [tool.name for tool in functions] if choice == "required" else choice
-        tools, may_answer = [tool for tool in tools if tool.name in named], False
+    outputs = list(offer.output_tools)
+    may_answer = offer.allow_text_output or offer.allow_image_output
+    if choice in (None, "auto"):
+        tools = functions + outputs
+    elif choice == "required":
+        tools, may_answer = functions, False
+    elif isinstance(choice, ToolOrOutput):
+        tools = [tool for tool in functions if tool.name in choice.function_tools] + outputs
+    else:
+        # A list of names.
+        tools, may_answer = [tool for tool in functions + outputs if tool.name in choice], False
     listed = [Candidate(tool.name, tool.description or "", tool.parameters_json_schema) for tool in tools]
-    listed = common.with_answer(listed, may_answer=may_answer)
-    return listed if len(listed) > 1 and choice != "none" else []
+    return left_to_decide(listed, may_answer=may_answer)
 
 
-def _messages(request: Any) -> list[Message]:
-    said = [common.message("system", part.content) for part in request.model_request_parameters.instruction_parts or ()]
-    for part in [part for one in request.messages for part in one.parts]:
+def _conversation(request: Any) -> list[Message]:
+    instructions = request.model_request_parameters.instruction_parts or ()
+    said = [message("system", part.content) for part in instructions]
+    for part in [part for spoken in request.messages for part in spoken.parts]:
         if part.part_kind == "tool-call":
-            said.append(common.message("assistant", "", [(part.tool_name, part.args)]))
-        elif part.part_kind in _SAID:
-            shown = getattr(part, "model_response_str", getattr(part, "model_response", None))
-            said.append(common.message(part.part_kind, shown() if shown else common.text_of(part.content)))
+            said.append(message("assistant", "", [(part.tool_name, part.args)]))
+        elif part.part_kind in _ROLES:
+            said.append(message(_ROLES[part.part_kind], _text_of(part)))
     return said
+
+
+def _text_of(part: Any) -> str:
+    """What a part says, in the words that the model is shown where it has such; of several contents, the text."""
+    for shown in ("model_response_str", "model_response"):
+        if hasattr(part, shown):
+            return str(getattr(part, shown)())
+    if isinstance(part.content, str):
+        return part.content
+    return " ".join([content for content in part.content or () if isinstance(content, str)])
 
 
 def _forced(request: Any, chosen: str) -> Any:
     """The same request with one way to go. To answer, own tools stay defined where there are no hosted ones."""
-    offer, settings = request.model_request_parameters, dict(request.model_settings or {})
+    offer = request.model_request_parameters
+    settings = dict(request.model_settings or {})
     settings.pop("tool_choice", None)
-    left = {kind: [t for t in getattr(offer, kind) if t.name == chosen] for kind in ("function_tools", "output_tools")}
-    if chosen == ANSWER and not offer.native_tools:
-        left["function_tools"], settings["tool_choice"] = offer.function_tools, "none"
-    # A FallbackModel has models in place of a profile.
-    elif (
-        chosen != ANSWER and not hasattr(request.model, "models") and common.may_force(request.model.profile, settings)
-    ):
+    function_tools = [tool for tool in offer.function_tools if tool.name == chosen]
+    output_tools = [tool for tool in offer.output_tools if tool.name == chosen]
+    if chosen == ANSWER:
+        if not offer.native_tools:
+            function_tools = offer.function_tools
+            settings["tool_choice"] = "none"
+    elif _may_force(request.model, settings):
         settings["tool_choice"] = [chosen]
-    return replace(request, model_settings=settings, model_request_parameters=replace(offer, **left))
+    left = replace(offer, function_tools=function_tools, output_tools=output_tools)
+    return replace(request, model_settings=settings, model_request_parameters=left)
+
+
+def _may_force(model: Any, settings: Mapping[str, Any]) -> bool:
+    """Whether a model takes a forced choice of a tool, and goes on thinking then."""
+    if hasattr(model, "models"):
+        # A FallbackModel has models in place of a profile.
+        return False
+    profile = model.profile
+    if not profile.get("supports_forced_tool_choice", True):
+        return False
+    asked_to_think = any(value for name, value in settings.items() if "thinking" in name or "reasoning" in name)
+    thinks_anyway = profile.get("thinking_enabled_by_default") or profile.get("thinking_always_enabled")
+    if not (asked_to_think or thinks_anyway):
+        return True
+    refuses = not profile.get("supports_forced_tool_choice_with_thinking", True)
+    stops_thinking = profile.get("forced_tool_choice_disables_thinking", False)
+    return not (refuses or stops_thinking)

@@ -1,0 +1,1 @@
+"""What the providers' APIs look like: pure functions on JSON bodies, without I/O and without a client library."""
