@@ -5,8 +5,8 @@ from itertools import pairwise
 from random import Random
 
 import pytest
-from agentmark_lab.data import MissingError
 from agentmark_lab.envs.base import Environment, Episode, Task, open_environment
+from agentmark_lab.kit.data import MissingError
 
 
 def opened(name: str) -> Environment:

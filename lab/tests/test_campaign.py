@@ -5,14 +5,14 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from agentmark_lab import data
-from agentmark_lab.agent_loop import BASELINE, POLICIES, RED_GREEN, F, R, chooser_for, play
-from agentmark_lab.campaign import Campaign, Outcome, kept_episodes, run_campaign
 from agentmark_lab.envs import base
 from agentmark_lab.envs.base import Task
-from agentmark_lab.samples import random_key
-from agentmark_lab.sources import SoftenedExpert
-from agentmark_lab.utility import Comparison, compare, utility_claims, utility_table
+from agentmark_lab.kit import data
+from agentmark_lab.kit.agent_loop import BASELINE, POLICIES, RED_GREEN, F, R, chooser_for, play
+from agentmark_lab.kit.campaign import Campaign, Outcome, kept_episodes, run_campaign
+from agentmark_lab.kit.draws import random_key
+from agentmark_lab.kit.equivalence import Comparison, compare, utility_claims, utility_table
+from agentmark_lab.kit.model_agent import SoftenedExpert
 from scipy import stats as scipy_stats
 
 from agentmark.verify.verifier import Verifier

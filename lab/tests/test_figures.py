@@ -4,8 +4,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from agentmark_lab.experiment import Curve, Figure
-from agentmark_lab.figures import draw
+from agentmark_lab.kit.experiment import Curve, Figure
+from agentmark_lab.kit.plotting import draw
 
 from agentmark.errors import MissingExtraError
 

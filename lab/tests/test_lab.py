@@ -17,18 +17,28 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from agentmark_lab import capacity, false_positives, marginals, parallel, roundtrip
 from agentmark_lab import cli as lab_cli
 from agentmark_lab.catalogue import EXPERIMENTS, load
 from agentmark_lab.cli import add_parser
 from agentmark_lab.cli import run as run_command
-from agentmark_lab.data import MissingError
-from agentmark_lab.experiment import Claim, Curve, Findings, Machine, Result, ResultError, Table, perform, version_here
-from agentmark_lab.figures import draw
-from agentmark_lab.parallel import map_chunks, resumable
-from agentmark_lab.pictures import PICTURES, figures_of, overviews
-from agentmark_lab.report import load_results, render
-from agentmark_lab.stats import (
+from agentmark_lab.experiments.theory import capacity, false_positives, marginals, roundtrip
+from agentmark_lab.kit import parallel
+from agentmark_lab.kit.data import MissingError
+from agentmark_lab.kit.equivalence import AGAINST
+from agentmark_lab.kit.experiment import (
+    Claim,
+    Curve,
+    Findings,
+    Machine,
+    Result,
+    ResultError,
+    Table,
+    perform,
+    version_here,
+)
+from agentmark_lab.kit.parallel import map_chunks, resumable
+from agentmark_lab.kit.plotting import draw
+from agentmark_lab.kit.stats import (
     bernstein_margin,
     bonferroni,
     chi_square_sf,
@@ -42,7 +52,8 @@ from agentmark_lab.stats import (
     upper_gamma,
     wilson_interval,
 )
-from agentmark_lab.utility import AGAINST
+from agentmark_lab.kit.table_figures import PICTURES, figures_of, overviews
+from agentmark_lab.report import load_results, render
 from scipy import special
 from scipy import stats as scipy_stats
 
@@ -299,7 +310,7 @@ def test_workers_stop_when_their_parent_is_killed_or_interrupted(how, tmp_path):
 SLEEPY = """
 import sys
 from functools import partial
-from agentmark_lab.parallel import map_chunks
+from agentmark_lab.kit.parallel import map_chunks
 from test_lab import sleep_long
 
 if __name__ == "__main__":

@@ -4,11 +4,11 @@ import random
 from pathlib import Path
 
 import pytest
-from agentmark_lab import elicitation
-from agentmark_lab.data import MissingError
-from agentmark_lab.elicited import WAYS, Outcome, collect, model_files
-from agentmark_lab.presets import GGUF_VARIABLE
-from agentmark_lab.situations import real_situations
+from agentmark_lab.experiments.models import elicitation
+from agentmark_lab.experiments.models.ways_of_asking import WAYS, Outcome, collect, model_files
+from agentmark_lab.kit.authors_runs import real_situations
+from agentmark_lab.kit.data import MissingError
+from agentmark_lab.kit.presets import GGUF_VARIABLE
 
 NAMES = ["search", "book", "pay", "Finish"]
 
@@ -77,7 +77,7 @@ def test_what_was_asked_before_is_not_asked_again(tmp_path: Path, monkeypatch: p
 
 
 def test_without_a_model_it_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("agentmark_lab.elicited.small_model", lambda: None)
+    monkeypatch.setattr("agentmark_lab.experiments.models.ways_of_asking.small_model", lambda: None)
     monkeypatch.delenv(GGUF_VARIABLE, raising=False)
     with pytest.raises(MissingError, match=GGUF_VARIABLE):
         model_files()

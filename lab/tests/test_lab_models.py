@@ -6,15 +6,15 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from agentmark_lab import language_model, model_utility
-from agentmark_lab.agent_loop import BASELINE, POLICIES, F, R
 from agentmark_lab.cli import run as run_command
 from agentmark_lab.envs import base
 from agentmark_lab.envs.base import Task
-from agentmark_lab.experiment import perform
-from agentmark_lab.models import ModelSpec, models_here, tasks_a_group
-from agentmark_lab.presets import ENVIRONMENT_VARIABLE, MODEL_VARIABLE, TASKS_VARIABLE
-from agentmark_lab.sources import Effort, ElicitedLists, ModelAgent
+from agentmark_lab.experiments.models import language_model, model_utility
+from agentmark_lab.kit.agent_loop import BASELINE, POLICIES, F, R
+from agentmark_lab.kit.experiment import perform
+from agentmark_lab.kit.model_agent import Effort, ElicitedLists, ModelAgent
+from agentmark_lab.kit.models import ModelSpec, models_here, tasks_a_group
+from agentmark_lab.kit.presets import ENVIRONMENT_VARIABLE, MODEL_VARIABLE, TASKS_VARIABLE
 from scipy import stats as scipy_stats
 from test_campaign import Corridors
 

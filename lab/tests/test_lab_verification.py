@@ -4,21 +4,20 @@ import random
 from functools import partial
 
 import pytest
-from agentmark_lab import (
-    attacks,
+from agentmark_lab.catalogue import EXPERIMENTS
+from agentmark_lab.experiments.attacks import attacks, splices
+from agentmark_lab.experiments.attacks import perturbed_lists as rewriting
+from agentmark_lab.experiments.verification import (
     evidence_power,
     identification,
     registry_scale,
-    rewriting,
     single_episode,
-    splices,
     validity,
     weaker_views,
 )
-from agentmark_lab.catalogue import EXPERIMENTS
-from agentmark_lab.samples import fresh_context, generator, random_key
-from agentmark_lab.stats import mean_interval, moments_interval, quantile, quantile_interval
-from agentmark_lab.worlds import ALFWORLD, TOOLBENCH, Agent, distribution_of
+from agentmark_lab.kit.draws import fresh_context, generator, random_key
+from agentmark_lab.kit.stats import mean_interval, moments_interval, quantile, quantile_interval
+from agentmark_lab.kit.worlds import ALFWORLD, TOOLBENCH, Agent, distribution_of
 from scipy import stats as scipy_stats
 
 from agentmark import Verifier

@@ -6,9 +6,9 @@ from random import Random
 
 import pytest
 from agentmark_lab.envs.oasis import Act, Trajectory
-from agentmark_lab.judge import DIMENSIONS, Judge, judge_from_environment
-from agentmark_lab.oasis import jensen_shannon, permutation_test, total_variation, transcript
-from agentmark_lab.personas import REDDIT_LIKE, TWITTER_LIKE, Comment, Persona, Post, View, touches, weights
+from agentmark_lab.envs.oasis_personas import REDDIT_LIKE, TWITTER_LIKE, Comment, Persona, Post, View, touches, weights
+from agentmark_lab.experiments.social.oasis import jensen_shannon, permutation_test, total_variation, transcript
+from agentmark_lab.kit.model_judge import DIMENSIONS, Judge, judge_from_environment
 from scipy.spatial.distance import jensenshannon
 
 from agentmark.elicit.chat import ChatRequest, FunctionChat

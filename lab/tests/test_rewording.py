@@ -7,13 +7,13 @@ from random import Random
 from typing import Any
 
 import pytest
-from agentmark_lab import rewording
 from agentmark_lab.envs import base
 from agentmark_lab.envs.base import Task
-from agentmark_lab.models import ModelSpec
-from agentmark_lab.rewording import Step, reworded_log
-from agentmark_lab.rewriting import Tally, identify, kl_bits, match_of
-from agentmark_lab.samples import dirichlet, named, random_key
+from agentmark_lab.experiments.attacks import reworded_observations as rewording
+from agentmark_lab.experiments.attacks.perturbed_lists import Tally, identify, kl_bits, match_of
+from agentmark_lab.experiments.attacks.reworded_observations import Step, reworded_log
+from agentmark_lab.kit.draws import dirichlet, named, random_key
+from agentmark_lab.kit.models import ModelSpec
 
 from agentmark.core.distribution import BehaviorDistribution
 from agentmark.embed.embedder import Embedder

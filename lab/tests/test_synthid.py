@@ -7,9 +7,9 @@ from random import Random
 from typing import Any
 
 import pytest
-from agentmark_lab.g_values import CONTEXT_HISTORY, NGRAM_LEN, GValues, Reader
-from agentmark_lab.local_writer import TABLE_SEED, TABLE_SIZE, SynthId, sampling_table, tournament
-from agentmark_lab.synthid import LAYERS, WRONG_KEYS, TextReading
+from agentmark_lab.experiments.social.local_writer import TABLE_SEED, TABLE_SIZE, SynthId, sampling_table, tournament
+from agentmark_lab.experiments.social.synthid import LAYERS, WRONG_KEYS, TextReading
+from agentmark_lab.peers.synthid_text import CONTEXT_HISTORY, NGRAM_LEN, GValues, Reader
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 

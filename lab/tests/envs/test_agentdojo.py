@@ -6,8 +6,8 @@ from pathlib import Path
 
 import env_checks
 import pytest
-from agentmark_lab.data import MissingError
 from agentmark_lab.envs.base import Environment, Task
+from agentmark_lab.kit.data import MissingError
 
 # The package brings clients of many providers, some of which warn when they are imported.
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -67,7 +67,7 @@ def test_every_tool_can_be_called_where_it_is_not_called_for(environment: Enviro
 
 
 def test_the_quick_experiment_passes(environment: Environment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from agentmark_lab import agentdojo
+    from agentmark_lab.experiments.utility import agentdojo
 
     monkeypatch.setenv("AGENTMARK_WORK", str(tmp_path))
     assert agentdojo.run(quick=True, seed=1, workers=1, progress=lambda _: None).passed

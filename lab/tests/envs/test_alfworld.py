@@ -9,10 +9,10 @@ from random import Random
 from typing import Any
 
 import pytest
-from agentmark_lab.data import MissingError
 from agentmark_lab.envs.alfworld import SeenHouses
 from agentmark_lab.envs.alfworld_expert import CLEAN, LOOK, PLACE, TWO, Goal, Searcher
 from agentmark_lab.envs.base import Environment, Task
+from agentmark_lab.kit.data import MissingError
 from env_checks import check_protocol, check_repeats, expert, finish, opened, won_by_the_expert
 
 

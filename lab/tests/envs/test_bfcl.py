@@ -5,8 +5,8 @@ from pathlib import Path
 
 import env_checks
 import pytest
-from agentmark_lab.data import MissingError
 from agentmark_lab.envs.base import Environment, Task
+from agentmark_lab.kit.data import MissingError
 
 
 @pytest.fixture(scope="module")
@@ -78,7 +78,7 @@ def test_every_function_can_be_called_where_it_is_not_called_for(environment: En
 
 
 def test_the_quick_experiment_passes(environment: Environment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from agentmark_lab import bfcl
+    from agentmark_lab.experiments.utility import bfcl
 
     monkeypatch.setenv("AGENTMARK_WORK", str(tmp_path))
     assert bfcl.run(quick=True, seed=1, workers=1, progress=lambda _: None).passed

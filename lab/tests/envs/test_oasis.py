@@ -7,10 +7,10 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from agentmark_lab.agent_loop import BASELINE, R, chooser_for
-from agentmark_lab.data import MissingError
 from agentmark_lab.envs.oasis import PLATFORMS, Member, Trajectory, load_package, simulate
-from agentmark_lab.personas import load_scenario
+from agentmark_lab.envs.oasis_personas import load_scenario
+from agentmark_lab.kit.agent_loop import BASELINE, R, chooser_for
+from agentmark_lab.kit.data import MissingError
 
 from agentmark import SharedKey, Verifier
 

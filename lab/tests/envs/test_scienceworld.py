@@ -13,8 +13,8 @@ from typing import Any
 
 import env_checks
 import pytest
-from agentmark_lab.data import MissingError
 from agentmark_lab.envs.base import Task
+from agentmark_lab.kit.data import MissingError
 
 # Short ones, of five topics: long gold paths are slow to find.
 SHORT = (
@@ -165,7 +165,7 @@ def test_a_path_that_leads_nowhere_ends(environment: Any) -> None:
 
 
 def test_the_quick_experiment_passes(environment: Any) -> None:
-    from agentmark_lab import scienceworld
+    from agentmark_lab.experiments.utility import scienceworld
 
     assert scienceworld.run(quick=True, seed=1, workers=1, progress=lambda _: None).passed
 

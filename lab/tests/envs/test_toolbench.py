@@ -5,10 +5,10 @@ from pathlib import Path
 
 import env_checks
 import pytest
-from agentmark_lab.data import MissingError
 from agentmark_lab.envs import toolbench
 from agentmark_lab.envs.base import Environment
 from agentmark_lab.envs.toolbench import FINISH, Query, api_name
+from agentmark_lab.kit.data import MissingError
 
 
 @pytest.fixture(scope="module")
