@@ -50,7 +50,6 @@ from agentmark_lab.kit.stats import (
     student_interval,
     student_quantile,
     upper_gamma,
-    wilson_interval,
 )
 from agentmark_lab.kit.table_figures import PICTURES, figures_of, overviews
 from agentmark_lab.report import load_results, render
@@ -61,6 +60,7 @@ import agentmark
 from agentmark import BehaviorDistribution
 from agentmark.cli.main import main
 from agentmark.core import theory
+from agentmark.core.statistics import wilson_interval
 
 
 def silent(message: str) -> None:

@@ -12,10 +12,11 @@ from agentmark_lab.envs.base import Task
 from agentmark_lab.experiments.attacks import reworded_observations as rewording
 from agentmark_lab.experiments.attacks.perturbed_lists import Tally, identify, kl_bits, match_of
 from agentmark_lab.experiments.attacks.reworded_observations import Step, reworded_log
-from agentmark_lab.kit.draws import dirichlet, named, random_key
+from agentmark_lab.kit.draws import random_key
 from agentmark_lab.kit.models import ModelSpec
 
 from agentmark.core.distribution import BehaviorDistribution
+from agentmark.core.statistics import dirichlet, named
 from agentmark.embed.embedder import Embedder
 from agentmark.testing import FakeProvider
 from agentmark.testing.provider import chat_answer

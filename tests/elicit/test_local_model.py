@@ -18,7 +18,14 @@ import pytest
 
 pytest.importorskip("xllamacpp", reason="a local model needs its own environment: make test-local")
 
-from agentmark_lab.kit.model_judge import HIGHEST, KEY_VARIABLE, LOWEST, MODEL_VARIABLE, URL_VARIABLE, judge_from_environment
+from agentmark_lab.kit.model_judge import (
+    HIGHEST,
+    KEY_VARIABLE,
+    LOWEST,
+    MODEL_VARIABLE,
+    URL_VARIABLE,
+    judge_from_environment,
+)
 
 from agentmark import Embedder, Registry, SharedKey, Verifier
 from agentmark.decide import Decider

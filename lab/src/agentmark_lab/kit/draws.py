@@ -18,13 +18,3 @@ def random_key(rng: Random) -> SharedKey:
 def fresh_context(session: str, step_index: int) -> bytes:
     """The digest of the default context: what a session uses for this step."""
     return context_digest(context_fields(session, step_index))
-
-
-def dirichlet(rng: Random, alpha: float, size: int) -> list[float]:
-    """Masses of a symmetric Dirichlet distribution, up to their sum. Small alphas give peaked lists."""
-    return [rng.gammavariate(alpha, 1.0) for _ in range(size)]
-
-
-def named(masses: list[float]) -> dict[str, float]:
-    """Masses under plain names: b0, b1, and so on."""
-    return {f"b{i}": mass for i, mass in enumerate(masses)}

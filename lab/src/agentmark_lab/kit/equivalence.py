@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from math import ceil, sqrt
 from statistics import NormalDist, fmean, mode, stdev
 
+from agentmark.core.statistics import Interval, normal_quantile
 from agentmark_lab.kit.agent_loop import BASELINE, RED_GREEN, F, R
 from agentmark_lab.kit.campaign import Outcome
 from agentmark_lab.kit.experiment import Cell, Claim, Table
-from agentmark_lab.kit.stats import Interval, exact_interval, normal_quantile, student_interval, student_quantile
+from agentmark_lab.kit.stats import exact_interval, student_interval, student_quantile
 
 # Two success rates that differ by less are the same to a user.
 MARGIN = 0.02

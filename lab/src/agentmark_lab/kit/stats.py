@@ -3,24 +3,15 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import ceil, exp, factorial, lgamma, log, sqrt
-from statistics import NormalDist, fmean, stdev
+from statistics import fmean, stdev
+
+from agentmark.core.statistics import Interval, normal_quantile, wilson_interval
 
 MIN_EXPECTED = 5.0
 
 _PRECISION = 1e-15
 _TINY = 1e-300
 _MAX_TERMS = 100_000
-
-
-@dataclass(frozen=True, slots=True)
-class Interval:
-    """A confidence interval."""
-
-    low: float
-    high: float
-
-    def __contains__(self, value: float) -> bool:
-        return self.low <= value <= self.high
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,15 +127,6 @@ def _matrix_product(left: list[list[float]], right: list[list[float]]) -> list[l
     return [[sum([a * b for a, b in zip(row, column, strict=True)]) for column in columns] for row in left]
 
 
-def wilson_interval(successes: int, trials: int, *, confidence: float = 0.95) -> Interval:
-    """Wilson's interval for a proportion."""
-    z = normal_quantile(confidence)
-    share = successes / trials
-    centre = (share + z * z / (2 * trials)) / (1 + z * z / trials)
-    margin = z * sqrt(share * (1 - share) / trials + (z / (2 * trials)) ** 2) / (1 + z * z / trials)
-    return Interval(max(0.0, centre - margin), min(1.0, centre + margin))
-
-
 def share_text(successes: int, trials: int, *, digits: int = 2) -> str:
     """A proportion as it stands in a table, with Wilson's interval."""
     interval = wilson_interval(successes, trials)
@@ -243,11 +225,6 @@ def bernstein_margin(variance: float, largest: float, trials: int, *, confidence
     budget = log(2 / (1 - confidence))
     skew = largest * budget / 3
     return (skew + sqrt(skew * skew + 2 * trials * variance * budget)) / trials
-
-
-def normal_quantile(confidence: float) -> float:
-    """How many standard errors a two-sided interval of this confidence reaches: 1.96 for 0.95."""
-    return NormalDist().inv_cdf((1 + confidence) / 2)
 
 
 def student_quantile(confidence: float, degrees: int) -> float:

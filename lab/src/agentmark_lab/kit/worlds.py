@@ -6,10 +6,10 @@ from random import Random
 
 from agentmark.core.context import context_digest, context_fields
 from agentmark.core.distribution import WEIGHT_BITS, BehaviorDistribution
+from agentmark.core.statistics import dirichlet, named
 from agentmark.embed.embedder import Embedder
 from agentmark.keys.shared import SharedKey
 from agentmark.record import StepRecord
-from agentmark_lab.kit.draws import dirichlet, named
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,10 +22,7 @@ class World:
 
     def draw(self, rng: Random) -> BehaviorDistribution:
         """The list of one step: symmetric Dirichlet."""
-        while True:
-            masses = dirichlet(rng, self.alpha, self.size)
-            if max(masses) > 0:
-                return BehaviorDistribution.quantise(named(masses))
+        return BehaviorDistribution.quantise(named(dirichlet(rng, self.alpha, self.size)))
 
 
 # Mean entropies of 0.83 and 1.94 bits a step, about as in the paper's environments.

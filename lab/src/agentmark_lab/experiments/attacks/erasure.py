@@ -6,6 +6,7 @@ from functools import reduce
 from operator import and_
 from random import Random
 
+from agentmark.core.statistics import wilson_interval
 from agentmark.core.symbols import Reading
 from agentmark.keys.shared import SharedKey
 from agentmark.record import StepRecord
@@ -14,7 +15,6 @@ from agentmark_lab.kit.draws import generator, random_key
 from agentmark_lab.kit.experiment import Cell, Claim, Curve, Figure, Findings, Table
 from agentmark_lab.kit.options import Options, Progress
 from agentmark_lab.kit.parallel import map_chunks
-from agentmark_lab.kit.stats import wilson_interval
 from agentmark_lab.kit.worlds import TOOLBENCH, Agent
 from agentmark_lab.peers.repetition import RepetitionSession, contains_intact_segment, surviving_bits
 

@@ -7,12 +7,13 @@ from random import Random
 
 from agentmark.core.context import context_digest, context_fields
 from agentmark.core.distribution import BehaviorDistribution
+from agentmark.core.statistics import named
 from agentmark.identity.registry import Identity, Registry
 from agentmark.keys.shared import SharedKey
 from agentmark.record import StepRecord
 from agentmark.verify.verifier import Verifier
 from agentmark_lab.experiments.attacks.attack_scene import PAYLOAD_LEN, STEPS, Job, Outcome, Scene, new_scene
-from agentmark_lab.kit.draws import named, random_key
+from agentmark_lab.kit.draws import random_key
 from agentmark_lab.kit.worlds import ALFWORLD, Agent, distribution_of
 
 FORGERY = "forgery from known pairs"

@@ -24,8 +24,8 @@ Pair = tuple[BehaviorDistribution, BehaviorDistribution]
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """How often a step reads the same with another list. `sigma` is that of the noise which made the other list; 0 where
-    it was not noise."""
+    """How often a step reads the same with another list. `sigma` is that of the noise which made the other list; 0
+    where it was not noise."""
 
     sigma: float
     steps: int

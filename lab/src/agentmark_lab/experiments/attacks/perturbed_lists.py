@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from agentmark.core.statistics import wilson_interval
 from agentmark.record import StepRecord
 from agentmark.verify.verifier import Verifier
 from agentmark_lab.experiments.attacks.mismatch import TOLD_NOISE, Match, Tally, identify, match_of
@@ -10,7 +11,7 @@ from agentmark_lab.kit.draws import generator, random_key
 from agentmark_lab.kit.experiment import Cell, Claim, Findings, Table, aims_in_words
 from agentmark_lab.kit.options import Options, Progress
 from agentmark_lab.kit.parallel import map_chunks
-from agentmark_lab.kit.stats import share_text, wilson_interval
+from agentmark_lab.kit.stats import share_text
 from agentmark_lab.kit.worlds import ALFWORLD, Agent, perturbed, perturbed_list, shuffled
 
 NAME = "rewriting"

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from random import Random
 
+from agentmark.core.statistics import wilson_interval
 from agentmark.keys.shared import SharedKey
 from agentmark.record import StepRecord
 from agentmark.verify.verifier import Verifier
@@ -11,7 +12,6 @@ from agentmark_lab.kit.experiment import Cell, Claim, Findings, Table, aims_in_w
 from agentmark_lab.kit.naming import TOLERANCE, Splice, judge_splice
 from agentmark_lab.kit.options import Options, Progress
 from agentmark_lab.kit.parallel import map_chunks
-from agentmark_lab.kit.stats import wilson_interval
 from agentmark_lab.kit.worlds import ALFWORLD, Agent
 
 NAME = "splices"

@@ -7,6 +7,7 @@ from statistics import fmean
 from typing import Any
 
 from agentmark.core.evidence import Evidence
+from agentmark.core.statistics import wilson_interval
 from agentmark.embed.embedder import Embedder
 from agentmark.identity.registry import Identity, Registry
 from agentmark.verify.intake import read_step
@@ -16,7 +17,7 @@ from agentmark_lab.kit.authors_runs import real_situations
 from agentmark_lab.kit.draws import generator, random_key
 from agentmark_lab.kit.experiment import Cell, Claim, Findings, Table
 from agentmark_lab.kit.options import Options, Progress
-from agentmark_lab.kit.stats import mean_interval, quantile, wilson_interval
+from agentmark_lab.kit.stats import mean_interval, quantile
 
 NAME = "elicitation"
 TITLE = "Elicitation: real models in real situations, asked in five ways"

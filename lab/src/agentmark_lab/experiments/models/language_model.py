@@ -16,6 +16,7 @@ from pathlib import Path
 from statistics import fmean
 
 from agentmark.core.distribution import TOTAL_WEIGHT, BehaviorDistribution
+from agentmark.core.statistics import wilson_interval
 from agentmark.elicit.chat import ChatRequest
 from agentmark.elicit.prompts import transcript
 from agentmark.elicit.situation import Message, Situation
@@ -32,7 +33,6 @@ from agentmark_lab.kit.model_judge import URL_VARIABLE, open_judge
 from agentmark_lab.kit.models import ModelSpec, models_here
 from agentmark_lab.kit.options import DEFAULT_ENVIRONMENT, JudgeChoice, Options, Progress
 from agentmark_lab.kit.parallel import map_chunks
-from agentmark_lab.kit.stats import wilson_interval
 
 NAME = "language_model"
 TITLE = "A real language model among real tools (Tables 1, 4, 5, 6)"

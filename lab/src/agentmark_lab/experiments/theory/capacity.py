@@ -9,12 +9,13 @@ from agentmark.core.cyclic_shift import short_len
 from agentmark.core.distribution import TOTAL_WEIGHT, WEIGHT_BITS, BehaviorDistribution
 from agentmark.core.recombination import bin_weights
 from agentmark.core.scheme_r import SYMBOL_BITS, SYMBOL_COUNT
+from agentmark.core.statistics import Interval, dirichlet, named
 from agentmark.core.theory import bin_capacity, capacity, entropy, race_capacity
-from agentmark_lab.kit.draws import dirichlet, fresh_context, generator, named, random_key
+from agentmark_lab.kit.draws import fresh_context, generator, random_key
 from agentmark_lab.kit.experiment import Cell, Claim, Findings, Table
 from agentmark_lab.kit.options import Options, Progress
 from agentmark_lab.kit.parallel import map_chunks
-from agentmark_lab.kit.stats import Interval, bernstein_margin, bonferroni, mean_interval
+from agentmark_lab.kit.stats import bernstein_margin, bonferroni, mean_interval
 
 NAME = "capacity"
 TITLE = "Bits per step, and the share of the entropy that they are"

@@ -8,15 +8,16 @@ from agentmark.core import scheme_f
 from agentmark.core.distribution import WEIGHT_BITS, BehaviorDistribution
 from agentmark.core.linear import LinearSystem
 from agentmark.core.rlnc import Equation
+from agentmark.core.statistics import Interval, dirichlet, named, wilson_interval
 from agentmark.core.theory import consistency_probability
 from agentmark.embed.embedder import Embedder
 from agentmark.keys.shared import SharedKey
 from agentmark.record import StepRecord
-from agentmark_lab.kit.draws import dirichlet, generator, named, random_key
+from agentmark_lab.kit.draws import generator, random_key
 from agentmark_lab.kit.experiment import Cell, Claim, Curve, Figure, Findings, Table
 from agentmark_lab.kit.options import Options, Progress
 from agentmark_lab.kit.parallel import map_chunks
-from agentmark_lab.kit.stats import Interval, bonferroni, exact_interval, wilson_interval
+from agentmark_lab.kit.stats import bonferroni, exact_interval
 
 NAME = "false_positives"
 TITLE = "False positives: logs without the mark, and the wrong key (Table 8)"

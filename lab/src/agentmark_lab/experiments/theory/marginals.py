@@ -5,8 +5,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from agentmark.core.distribution import TOTAL_WEIGHT, BehaviorDistribution
+from agentmark.core.statistics import dirichlet, named
 from agentmark.embed.embedder import Embedder
-from agentmark_lab.kit.draws import dirichlet, fresh_context, generator, named, random_key
+from agentmark_lab.kit.draws import fresh_context, generator, random_key
 from agentmark_lab.kit.experiment import Cell, Claim, Findings, Table
 from agentmark_lab.kit.options import Options, Progress
 from agentmark_lab.kit.parallel import map_chunks

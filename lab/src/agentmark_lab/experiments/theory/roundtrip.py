@@ -11,11 +11,12 @@ from agentmark.core import scheme_f, scheme_r
 from agentmark.core.cyclic_shift import cyclic_shift_decode, cyclic_shift_encode, short_len
 from agentmark.core.distribution import TOTAL_WEIGHT, BehaviorDistribution
 from agentmark.core.recombination import select_bin
+from agentmark.core.statistics import dirichlet
 from agentmark.embed.embedder import Embedder
 from agentmark.embed.session import NEAR_TIE, Choice
 from agentmark.keys.shared import SharedKey
 from agentmark.record import StepRecord
-from agentmark_lab.kit.draws import dirichlet, generator, random_key
+from agentmark_lab.kit.draws import generator, random_key
 from agentmark_lab.kit.experiment import Claim, Findings, Table
 from agentmark_lab.kit.options import Options, Progress
 from agentmark_lab.kit.parallel import map_chunks

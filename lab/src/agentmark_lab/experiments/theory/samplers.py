@@ -6,14 +6,15 @@ from random import Random
 from statistics import fmean
 
 from agentmark.core.distribution import WEIGHT_BITS, BehaviorDistribution
+from agentmark.core.statistics import Interval, dirichlet, named
 from agentmark.core.theory import capacity, entropy, race_capacity
 from agentmark_lab.kit.authors_runs import elicited_lists
 from agentmark_lab.kit.data import MissingError
-from agentmark_lab.kit.draws import dirichlet, generator, named
+from agentmark_lab.kit.draws import generator
 from agentmark_lab.kit.experiment import Cell, Claim, Curve, Figure, Findings, Table
 from agentmark_lab.kit.options import Options, Progress
 from agentmark_lab.kit.parallel import map_chunks
-from agentmark_lab.kit.stats import Interval, chi_square_test, mean_interval
+from agentmark_lab.kit.stats import chi_square_test, mean_interval
 from agentmark_lab.peers.samplers import Drawn, discop, discop_huffman, discop_huffman_capacity, meteor, meteor_capacity
 
 NAME = "samplers"
@@ -100,10 +101,7 @@ def measure(setting: Setting) -> Shares:
 
 
 def _list(rng: Random, alpha: float, size: int) -> BehaviorDistribution:
-    while True:
-        masses = dirichlet(rng, alpha, size)
-        if max(masses) > 0:
-            return BehaviorDistribution.quantise(named(masses))
+    return BehaviorDistribution.quantise(named(dirichlet(rng, alpha, size)))
 
 
 def _rotation_capacity(distribution: BehaviorDistribution, rng: Random) -> float:

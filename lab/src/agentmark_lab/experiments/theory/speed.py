@@ -15,11 +15,12 @@ from agentmark.core.distribution import BehaviorDistribution
 from agentmark.core.linear import LinearSystem
 from agentmark.core.prf import STEP_KEY, prf
 from agentmark.core.rlnc import Equation
+from agentmark.core.statistics import dirichlet, named
 from agentmark.decide import Decider
 from agentmark.elicit.situation import Elicitation, Situation
 from agentmark.embed.embedder import Embedder
 from agentmark.record import StepRecord
-from agentmark_lab.kit.draws import dirichlet, generator, named, random_key
+from agentmark_lab.kit.draws import generator, random_key
 from agentmark_lab.kit.experiment import Cell, Claim, Findings, Table
 from agentmark_lab.kit.options import Options, Progress
 

@@ -9,13 +9,14 @@ from random import Random
 from agentmark.core import scheme_f, scheme_r
 from agentmark.core.distribution import TOTAL_WEIGHT, BehaviorDistribution
 from agentmark.core.evidence import NOISE_RATES, Evidence
+from agentmark.core.statistics import Interval, wilson_interval
 from agentmark.core.symbols import SymbolSet
 from agentmark.core.theory import gamma_tail_bits
 from agentmark_lab.kit.draws import fresh_context, generator, random_key
 from agentmark_lab.kit.experiment import Cell, Claim, Findings, Table, aims_in_words
 from agentmark_lab.kit.options import Options, Progress
 from agentmark_lab.kit.parallel import map_chunks
-from agentmark_lab.kit.stats import Interval, quantile, quantile_interval, wilson_interval
+from agentmark_lab.kit.stats import quantile, quantile_interval
 from agentmark_lab.kit.worlds import ALFWORLD, TOOLBENCH
 
 NAME = "evidence_power"

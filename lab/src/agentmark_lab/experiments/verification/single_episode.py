@@ -3,12 +3,13 @@
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from agentmark.core.statistics import wilson_interval
 from agentmark.verify.verifier import Verifier
 from agentmark_lab.kit.draws import generator, random_key
 from agentmark_lab.kit.experiment import Cell, Claim, Findings, Table
 from agentmark_lab.kit.options import Options, Progress
 from agentmark_lab.kit.parallel import map_chunks
-from agentmark_lab.kit.stats import share_text, wilson_interval
+from agentmark_lab.kit.stats import share_text
 from agentmark_lab.kit.worlds import TOOLBENCH, Agent
 
 NAME = "single_episode"

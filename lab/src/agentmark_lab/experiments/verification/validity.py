@@ -10,6 +10,7 @@ from agentmark.core import scheme_f, scheme_r
 from agentmark.core.distribution import TOTAL_WEIGHT, WEIGHT_BITS, BehaviorDistribution
 from agentmark.core.evidence import Evidence
 from agentmark.core.scheme_r import SYMBOL_COUNT
+from agentmark.core.statistics import Interval, dirichlet, named
 from agentmark.core.symbols import Reading, SymbolSet
 from agentmark.embed.embedder import Embedder
 from agentmark.identity.registry import Identity, Registry
@@ -17,11 +18,11 @@ from agentmark.keys.shared import SharedKey
 from agentmark.record import StepRecord
 from agentmark.verify.intake import IMPOSSIBLE, USED, read_step, take_in
 from agentmark.verify.verifier import Verifier
-from agentmark_lab.kit.draws import dirichlet, fresh_context, generator, named, random_key
+from agentmark_lab.kit.draws import fresh_context, generator, random_key
 from agentmark_lab.kit.experiment import Cell, Claim, Findings, Table
 from agentmark_lab.kit.options import Options, Progress
 from agentmark_lab.kit.parallel import map_chunks
-from agentmark_lab.kit.stats import Interval, bonferroni, exact_interval, moments_interval
+from agentmark_lab.kit.stats import bonferroni, exact_interval, moments_interval
 from agentmark_lab.kit.worlds import another_payload
 
 NAME = "validity"

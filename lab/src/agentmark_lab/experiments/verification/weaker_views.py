@@ -5,13 +5,14 @@ from math import inf, log2
 from random import Random
 
 from agentmark.core.evidence import NOISE_RATES, Evidence
+from agentmark.core.statistics import Interval
 from agentmark.verify.intake import read_step
 from agentmark_lab.experiments.verification.views import PARTIAL, VIEWS
 from agentmark_lab.kit.draws import generator, random_key
 from agentmark_lab.kit.experiment import Cell, Claim, Findings, Table
 from agentmark_lab.kit.options import Options, Progress
 from agentmark_lab.kit.parallel import map_chunks
-from agentmark_lab.kit.stats import Interval, quantile, quantile_interval
+from agentmark_lab.kit.stats import quantile, quantile_interval
 from agentmark_lab.kit.worlds import ALFWORLD, TOOLBENCH, Agent
 
 NAME = "weaker_views"
