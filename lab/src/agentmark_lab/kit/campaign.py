@@ -1,11 +1,10 @@
 """Many episodes: every task, seed, source and policy."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import log2
 from pathlib import Path
 from random import Random
-from typing import TypeVar
 
 from agentmark.keys.shared import SharedKey
 from agentmark.policies.red_green import green_test
@@ -20,8 +19,6 @@ from agentmark_lab.kit.parallel import map_chunks
 
 PAYLOAD_LEN = 8
 TASKS_A_CHUNK = 4
-
-Part = TypeVar("Part")
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,49 +85,54 @@ class _Chunk:
     epsilon: float
     work: Path
 
+    @property
+    def episodes(self) -> list[tuple[Task, str]]:
+        """Every task under every policy."""
+        return [(task, policy) for task in self.tasks for policy in self.campaign.policies]
+
 
 def run_campaign(campaign: Campaign, options: Options, progress: Progress) -> list[Outcome]:
     """All outcomes, in a fixed order."""
-    parts = _mapped(_outcomes, campaign, options, progress)
+    chunks = _chunks(campaign, options)
+    parts = map_chunks(_outcomes, chunks, workers=options.workers, progress=progress, label=campaign.environment)
     return [outcome for part in parts for outcome in part]
 
 
 def logged_episodes(campaign: Campaign, options: Options, progress: Progress) -> list[LoggedEpisode]:
     """The same episodes in the same order, by their logs."""
-    parts = _mapped(_logs, campaign, options, progress)
-    return [episode for part in parts for episode in part]
+    chunks = _chunks(campaign, options)
+    parts = map_chunks(_logs, chunks, workers=options.workers, progress=progress, label=campaign.environment)
+    return [
+        _logged(chunk, task, policy, records)
+        for chunk, part in zip(chunks, parts, strict=True)
+        for (task, policy), records in zip(chunk.episodes, part, strict=True)
+    ]
 
 
-def _mapped(
-    function: Callable[[_Chunk], list[Part]], campaign: Campaign, options: Options, progress: Progress
-) -> list[list[Part]]:
+def _chunks(campaign: Campaign, options: Options) -> list[_Chunk]:
     tasks: Sequence[Task] = open_environment(campaign.environment, options.work).tasks()
     if campaign.tasks_a_group is not None:
         tasks = of_each_group(tasks, campaign.tasks_a_group)
-    chunks = [
+    return [
         _Chunk(campaign, tuple(tasks[start : start + TASKS_A_CHUNK]), seed, epsilon, options.work)
         for epsilon in campaign.epsilons
         for seed in campaign.seeds
         for start in range(0, len(tasks), TASKS_A_CHUNK)
     ]
-    return map_chunks(function, chunks, workers=options.workers, progress=progress, label=campaign.environment)
 
 
 def _outcomes(chunk: _Chunk) -> list[Outcome]:
-    """Every task of the chunk under every policy."""
-    return [_episode(chunk, task, policy)[0] for task in chunk.tasks for policy in chunk.campaign.policies]
+    return [_episode(chunk, task, policy)[0] for task, policy in chunk.episodes]
 
 
-def _logs(chunk: _Chunk) -> list[LoggedEpisode]:
-    episodes = []
-    for task in chunk.tasks:
-        for policy in chunk.campaign.policies:
-            _, key, payload = _identity(chunk, task, policy)
-            _, records = _episode(chunk, task, policy)
-            episodes.append(
-                LoggedEpisode(task.id, task.group, chunk.seed, chunk.epsilon, policy, key, payload, records)
-            )
-    return episodes
+def _logs(chunk: _Chunk) -> list[tuple[StepRecord, ...]]:
+    return [_episode(chunk, task, policy)[1] for task, policy in chunk.episodes]
+
+
+def _logged(chunk: _Chunk, task: Task, policy: str, records: tuple[StepRecord, ...]) -> LoggedEpisode:
+    """Key and payload are drawn again, as they were for the episode: a key leaves no process."""
+    _, key, payload = _identity(chunk, task, policy)
+    return LoggedEpisode(task.id, task.group, chunk.seed, chunk.epsilon, policy, key, payload, records)
 
 
 def _identity(chunk: _Chunk, task: Task, policy: str) -> tuple[Random, SharedKey, int]:

@@ -1,4 +1,4 @@
-"""SynthID-Text beside AgentMark: the reader of g-values against transformers' own functions, and the tournament.
+"""SynthID-Text: the reader of g-values against transformers' own functions, and the tournament.
 
 What needs torch and transformers is skipped without them (`make lab-oasis` installs them).
 """
@@ -7,11 +7,20 @@ from random import Random
 from typing import Any
 
 import pytest
-from agentmark_lab.experiments.social.local_writer import TABLE_SEED, TABLE_SIZE, SynthId, sampling_table, tournament
 from agentmark_lab.experiments.social.synthid import LAYERS, WRONG_KEYS, TextReading
-from agentmark_lab.peers.synthid_text import CONTEXT_HISTORY, NGRAM_LEN, GValues, Reader
+from agentmark_lab.peers.synthid_text import (
+    CONTEXT_HISTORY,
+    NGRAM_LEN,
+    TABLE_SEED,
+    TABLE_SIZE,
+    Reader,
+    SynthId,
+    sampling_table,
+    tournament,
+)
 
 pytestmark = pytest.mark.filterwarnings("ignore")
+
 
 VOCABULARY = 49_152
 
@@ -62,16 +71,6 @@ def test_a_repeated_context_counts_once():
     assert again[: len(once)] == once
     assert len(again) == len(once) + 4
     assert reader.hashes([1, 2]) == []
-
-
-def test_the_p_value_counts_the_right_key_in():
-    means = [0.5] * 98 + [0.6]
-    assert TextReading(9, GValues(61, 100), means).p_value == pytest.approx(0.01)
-    assert TextReading(9, GValues(60, 100), means).p_value == pytest.approx(0.02)
-    assert not TextReading(9, GValues(60, 100), means).detected
-
-
-# Against transformers ------------------------------------------------------------------------------------------------
 
 
 def processor(keys: list[int]) -> Any:

@@ -1,4 +1,4 @@
-"""Lists before and after rewording: what is the same, and that the log which is read has the lists after it."""
+"""Observations in a model's own words: the log that is read has the lists after rewording."""
 
 import json
 from collections.abc import Mapping
@@ -7,10 +7,9 @@ from random import Random
 from typing import Any
 
 import pytest
-from agentmark_lab.envs import base
 from agentmark_lab.envs.base import Task
 from agentmark_lab.experiments.attacks import reworded_observations as rewording
-from agentmark_lab.experiments.attacks.perturbed_lists import Tally, identify, kl_bits, match_of
+from agentmark_lab.experiments.attacks.mismatch import Tally, identify
 from agentmark_lab.experiments.attacks.reworded_observations import Step, reworded_log
 from agentmark_lab.kit.draws import random_key
 from agentmark_lab.kit.models import ModelSpec
@@ -25,30 +24,6 @@ from agentmark.verify.verifier import Verifier
 
 def drawn(rng: Random, size: int = 8) -> BehaviorDistribution:
     return BehaviorDistribution.quantise(named(dirichlet(rng, 0.5, size)))
-
-
-def test_nothing_changes_if_the_lists_are_the_same() -> None:
-    rng = Random(1)
-    pairs = [(one, one) for one in [drawn(rng) for _ in range(50)]]
-    match = match_of(pairs, random_key(rng), rng)
-    assert (match.behavior_f, match.behavior_r, match.bits_f, match.agree_f, match.divergence) == (1, 1, 1, 1, 0)
-
-
-def test_lists_that_have_nothing_to_do_with_each_other_match_by_chance() -> None:
-    rng = Random(2)
-    pairs = [(drawn(rng), drawn(rng)) for _ in range(2000)]
-    match = match_of(pairs, random_key(rng), rng)
-    # H0: the payload satisfies what is read as often as any other would; 2,000 steps, within four standard errors.
-    assert abs(match.agree_f - match.chance_f) < 4 * (0.25 / 1000) ** 0.5
-    assert match.behavior_r < 0.5
-    assert match.divergence > 1
-
-
-def test_divergence_is_in_bits() -> None:
-    half = BehaviorDistribution.quantise({"a": 1, "b": 1})
-    quarter = BehaviorDistribution.quantise({"a": 1, "b": 3})
-    assert abs(kl_bits(half, quarter) - 0.2075) < 1e-4
-    assert kl_bits(half, half) == 0
 
 
 def test_a_log_is_marked_with_the_first_list_and_read_with_the_second() -> None:
@@ -75,22 +50,20 @@ LIST = {"right": 0.7, "left": 0.2, "trapdoor 1": 0.1, "trapdoor 2": 0, "trapdoor
 
 
 @pytest.fixture
-def corridors(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setitem(base.ENVIRONMENTS, "corridors", "tests.test_campaign:Corridors")
+def in_corridors(corridors: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rewording, "ENVIRONMENT", "corridors")
-    monkeypatch.setenv("AGENTMARK_WORK", str(tmp_path))
 
 
-def chunk_for(provider: FakeProvider, steps: int = 3) -> rewording.Chunk:
+def chunk_for(provider: FakeProvider, work: Path, steps: int = 3) -> rewording.Chunk:
     model = ModelSpec("m", provider.base_url, "verbalised")
-    return rewording.Chunk(model, Task("corridor-0", "C0"), Task("corridor-1", "C1"), seed=1, steps=steps)
+    return rewording.Chunk(model, Task("corridor-0", "C0"), Task("corridor-1", "C1"), seed=1, steps=steps, work=work)
 
 
-@pytest.mark.usefixtures("corridors")
-def test_a_step_is_asked_about_in_other_words_and_the_options_stay_in_order() -> None:
+@pytest.mark.usefixtures("in_corridors")
+def test_a_step_is_asked_about_in_other_words_and_the_options_stay_in_order(tmp_path: Path) -> None:
     with FakeProvider({"/v1/chat/completions": chat_answer(json.dumps(LIST))}) as provider:
-        outcome = rewording.run_chunk(chunk_for(provider, steps=1))
-        again = rewording.run_chunk(chunk_for(provider, steps=1))
+        outcome = rewording.run_chunk(chunk_for(provider, tmp_path, steps=1))
+        again = rewording.run_chunk(chunk_for(provider, tmp_path, steps=1))
     # The other game looks the same, and is not asked about again.
     rewrite, original, reworded, reordered = [_text(body) for _, body in provider.requests]
     assert rewrite.startswith("You are a helpful assistant. Rewrite the following text")
@@ -108,11 +81,11 @@ def test_a_step_is_asked_about_in_other_words_and_the_options_stay_in_order() ->
     assert again.steps == outcome.steps
 
 
-@pytest.mark.usefixtures("corridors")
+@pytest.mark.usefixtures("in_corridors")
 @pytest.mark.parametrize("said", ["", "no list at all"])
-def test_words_or_lists_that_cannot_be_used_are_counted(said: str) -> None:
+def test_words_or_lists_that_cannot_be_used_are_counted(said: str, tmp_path: Path) -> None:
     with FakeProvider({"/v1/chat/completions": chat_answer(said)}) as provider:
-        outcome = rewording.run_chunk(chunk_for(provider))
+        outcome = rewording.run_chunk(chunk_for(provider, tmp_path))
     assert (outcome.steps, outcome.lost) == ([], 3)
 
 
