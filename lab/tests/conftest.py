@@ -13,6 +13,12 @@ def corridors(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(base.ENVIRONMENTS, "corridors", "corridors:Corridors")
 
 
+@pytest.fixture(scope="session")
+def work(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where environments keep what is slow to make, for all tests together."""
+    return tmp_path_factory.mktemp("work")
+
+
 @pytest.fixture
 def quick(tmp_path: Path) -> Options:
     """A quick run in this process, in a folder of its own."""

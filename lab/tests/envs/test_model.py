@@ -24,9 +24,9 @@ STEPS = 2
 
 
 @pytest.mark.parametrize("name", ENVIRONMENTS)
-def test_a_model_chooses_in_every_environment(name: str, tmp_path: Path) -> None:
+def test_a_model_chooses_in_every_environment(name: str, work: Path, tmp_path: Path) -> None:
     try:
-        environment = open_environment(name)
+        environment = open_environment(name, work)
     except MissingError as error:
         pytest.skip(str(error))
     model = ModelSpec(str(small_model()))

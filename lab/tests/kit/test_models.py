@@ -2,6 +2,7 @@
 
 import json
 import pickle
+from collections.abc import Mapping
 from dataclasses import replace
 from random import Random
 
@@ -32,9 +33,10 @@ def test_a_key_is_used_and_never_shown() -> None:
     (spec,) = models_here(stated, "toolbench")
     assert "secret" not in f"{stated} {stated!r} {spec!r} {stated.model}"
     said = json.dumps({"a": 0.5, "b": 0.5})
-    with FakeProvider({"/v1/chat/completions": chat_answer(said)}) as provider:
+    seen: list[Mapping[str, str]] = []
+    with FakeProvider({"/v1/chat/completions": chat_answer(said)}, on_headers=seen.append) as provider:
         choice = ModelChoice("m", provider.base_url, "secret")
         # As a worker process has it.
         (spec,) = models_here(pickle.loads(pickle.dumps(Options(model=choice))), "toolbench")
         replace(spec, elicitor="verbalised").open_elicitor(Random(1)).elicit(Situation.of(["a", "b"], "which?"))
-    assert provider.headers[0]["authorization"] == "Bearer secret"
+    assert seen[0]["Authorization"] == "Bearer secret"

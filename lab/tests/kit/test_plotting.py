@@ -4,10 +4,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from agentmark_lab.kit.data import MissingError
 from agentmark_lab.kit.experiment import Curve, Figure
 from agentmark_lab.kit.plotting import draw
-
-from agentmark.errors import MissingExtraError
 
 FIGURE = Figure(
     "f", "A title", "x", "y", [Curve("one", [0, 1], [0, 1], [0, 0.9], [0.1, 1]), Curve("two", [0, 1], [1, 0])]
@@ -25,5 +24,5 @@ def test_the_same_figure_gives_the_same_bytes(tmp_path: Path) -> None:
 
 def test_without_matplotlib(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(MissingExtraError, match=r"pip install 'agentmark\[lab\]'"):
+    with pytest.raises(MissingError, match=r"pip install 'agentmark-lab\[figures\]'"):
         draw(FIGURE, tmp_path)

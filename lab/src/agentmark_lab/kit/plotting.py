@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from agentmark.errors import MissingExtraError
+from agentmark_lab.kit.data import MissingError
 from agentmark_lab.kit.experiment import Figure
 
 _COLOURS = ("#2563a8", "#1f8a5b", "#b3413a", "#7a4fb0", "#946200", "#7a8594")
@@ -19,7 +19,7 @@ def draw(figure: Figure, folder: Path) -> list[Path]:
     try:
         import matplotlib as mpl
     except ImportError:
-        raise MissingExtraError("matplotlib", "lab") from None
+        raise MissingError("matplotlib", "pip install 'agentmark-lab[figures]'") from None
     mpl.use("Agg")
     from matplotlib import pyplot
 
