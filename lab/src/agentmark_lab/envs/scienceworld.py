@@ -309,6 +309,7 @@ class ScienceWorld:
 
     def __init__(self, work: Path) -> None:
         self._work = work
+        self._walks: dict[str, Walk] = {}
         self._simulator = _simulator()
         self._tasks = [
             Task(f"{task['task_name']}/{variation}", task["topic"])
@@ -326,7 +327,9 @@ class ScienceWorld:
         """The gold path of a task; kept in the work folder, for it is slow to find."""
         release = f"{version('scienceworld')}-{WALK_VERSION}"
         place = self._work / "scienceworld" / f"walks-{release}" / f"{task.id.replace('/', '-')}.json"
-        return _read(made_once(place, lambda: asdict(_walked(self._simulator, task))))
+        if task.id not in self._walks:
+            self._walks[task.id] = _read(made_once(place, lambda: asdict(_walked(self._simulator, task))))
+        return self._walks[task.id]
 
 
 class ShortTasks(ScienceWorld):
@@ -349,7 +352,6 @@ def _simulator() -> Simulator:
     return Simulator()
 
 
-@cache
 def _read(content: dict[str, Any]) -> Walk:
     content["behaviors"] = [tuple(kinds) for kinds in content["behaviors"]]
     fields: dict[str, Any] = {name: tuple(it) if isinstance(it, list) else it for name, it in content.items()}

@@ -52,7 +52,7 @@ QUICK_CONFIGURATIONS = CONFIGURATIONS[1:3]
 
 
 def run(options: Options, progress: Progress) -> Findings:
-    """One thread and one process, whatever `workers` says: two collapse on a busy machine."""
+    """One thread and one process, whatever the workers: two collapse on a busy machine."""
     load_package(options.work)
     load_model(options.work)
     rng = generator(options.seed, NAME, "keys")

@@ -72,8 +72,7 @@ ELIMINATION = "elimination"
 
 
 def run(options: Options, progress: Progress) -> Findings:
-    """`workers` is not used: a second process on the machine would be measured too."""
-    del options.workers
+    """In this process only, whatever the workers: a second one on the machine would be measured too."""
     effort = QUICK if options.quick else FULL
     key = generator(options.seed, NAME).randbytes(32)
     calls: dict[tuple[int, str], Callable[[], object]] = {(0, HASH): lambda: prf(key, STEP_KEY, key)}
