@@ -15,7 +15,7 @@ from typing import Any
 from agentmark.errors import SettingError
 from agentmark_lab.catalogue import EXPERIMENTS, GROUPS, load
 from agentmark_lab.envs.base import ENVIRONMENTS
-from agentmark_lab.kit.data import MissingError
+from agentmark_lab.kit.data import DATA_VARIABLE, MissingError
 from agentmark_lab.kit.experiment import ResultError, asks_environment, perform
 from agentmark_lab.kit.model_judge import KEY_VARIABLE, MODEL_VARIABLE, URL_VARIABLE
 from agentmark_lab.kit.options import (
@@ -31,6 +31,11 @@ from agentmark_lab.report import load_results, render
 
 ALL = "all"
 RESULTS, QUICK_RESULTS = Path("results"), Path("results-quick")
+FROM_THE_ENVIRONMENT = (
+    f"From the environment: {API_KEY_VARIABLE} (else {USUAL_API_KEY_VARIABLE}), the key for --model; {GGUF_VARIABLE}, "
+    f"local model files, separated as in PATH; {URL_VARIABLE}, {MODEL_VARIABLE} and {KEY_VARIABLE}, who judges; "
+    f"{DATA_VARIABLE}, the folder of the benchmarks' data."
+)
 
 
 def add_parser(subparsers: Any) -> None:
@@ -44,7 +49,7 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
     commands = parser.add_subparsers(dest="lab_command", required=True, metavar="COMMAND")
     commands.add_parser("list", help="the experiments and what they show")
 
-    runner = commands.add_parser("run", help="run one experiment, or all")
+    runner = commands.add_parser("run", help="run one experiment, or all", epilog=FROM_THE_ENVIRONMENT)
     runner.add_argument("name", metavar="NAME", help=f"{', '.join(EXPERIMENTS)}, or {ALL}")
     runner.add_argument(
         "--model",

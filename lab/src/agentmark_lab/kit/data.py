@@ -7,7 +7,7 @@ from typing import Any
 
 from agentmark.core.errors import AgentMarkError
 
-ENVIRONMENT_VARIABLE = "AGENTMARK_DATA"
+DATA_VARIABLE = "AGENTMARK_DATA"
 # What brings OASIS, torch, transformers and the small model.
 GET_OASIS = "run `make lab-oasis`, then `.venvs/oasis/bin/agentmark lab run ...`"
 
@@ -21,7 +21,7 @@ class MissingError(AgentMarkError):
 
 def data_folders() -> list[Path]:
     """Where data is looked for, in this order."""
-    stated = os.environ.get(ENVIRONMENT_VARIABLE)
+    stated = os.environ.get(DATA_VARIABLE)
     if stated:
         return [Path(stated)]
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "agentmark" / "data"
@@ -35,7 +35,7 @@ def find_data(relative: str, *, remedy: str) -> Path:
         if (folder / relative).exists():
             return folder / relative
     looked = ", ".join([str(folder) for folder in data_folders()])
-    raise MissingError(f"{relative} (looked in {looked})", f"{remedy}, or set {ENVIRONMENT_VARIABLE} to its folder")
+    raise MissingError(f"{relative} (looked in {looked})", f"{remedy}, or set {DATA_VARIABLE} to its folder")
 
 
 def imported(name: str, *, remedy: str) -> Any:
