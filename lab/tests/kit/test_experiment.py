@@ -6,6 +6,7 @@ import subprocess
 from pathlib import Path
 from types import SimpleNamespace
 
+import agentmark_lab
 import pytest
 from agentmark_lab.kit.experiment import (
     Claim,
@@ -30,7 +31,11 @@ def test_a_result_names_the_commit_of_its_own_code(tmp_path, monkeypatch):
     package.parent.mkdir()
     package.write_text("")
     (tmp_path / "other").write_text("")
+    lab = tmp_path / "lab" / "__init__.py"
+    lab.parent.mkdir()
+    lab.write_text("")
     monkeypatch.setattr(agentmark, "__file__", str(package))
+    monkeypatch.setattr(agentmark_lab, "__file__", str(lab))
     monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
     assert version_here() == agentmark.__version__
     # Somebody else's checkout, in which it is merely installed.
@@ -38,13 +43,16 @@ def test_a_result_names_the_commit_of_its_own_code(tmp_path, monkeypatch):
     git("add", "other")
     git("commit", "-m", "theirs")
     assert version_here() == agentmark.__version__
-    git("add", "agentmark")
+    git("add", "agentmark", "lab")
     git("commit", "-m", "ours")
     assert re.fullmatch(rf"{agentmark.__version__} at [0-9a-f]{{10}}", version_here())
     (tmp_path / "other").write_text("changed")
     assert not version_here().endswith("with changes")
-    package.write_text("changed = True")
-    assert version_here().endswith("with changes")
+    for code in (package, lab):
+        code.write_text("changed = True")
+        assert version_here().endswith("with changes")
+        code.write_text("")
+        assert not version_here().endswith("with changes")
 
 
 def test_the_command_names_the_models_of_an_experiment_that_asks_some():

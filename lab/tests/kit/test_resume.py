@@ -82,7 +82,7 @@ def test_a_run_that_ends_does_not_trip_another_that_goes_on(tmp_path):
     assert not folder.exists()
 
 
-def test_what_is_removed_between_the_look_and_the_reading_is_done_again(tmp_path, monkeypatch):
+def test_what_is_removed_between_the_look_and_the_reading_is_done_again(tmp_path):
     kept = resume.Kept(tmp_path / "kept", "code")
     assert kept.found_or_done(abs, "x", -3) == 3
     assert kept.has("x", -3)

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Protocol, Self
 
 import agentmark
+import agentmark_lab
 from agentmark.core.errors import AgentMarkError
 from agentmark_lab.kit.options import DEFAULT_ENVIRONMENT, DEFAULT_SEED, Options, Progress
 from agentmark_lab.kit.presets import GGUF_VARIABLE
@@ -230,12 +231,14 @@ def _elsewhere(experiment: Experiment, options: Options) -> str:
 
 
 def version_here() -> str:
-    """With the commit, in a checkout, and whether the code had been changed since. A package that is installed inside
-    somebody else's checkout is not part of it."""
+    """With the commit, in a checkout, and whether the code of the library or the lab had been changed since. A package
+    that is installed inside somebody else's checkout is not part of it."""
     package = Path(agentmark.__file__).parent
     if not _git(package, "ls-files", "__init__.py"):
         return agentmark.__version__
-    commit, changes = _git(package, "rev-parse", "--short=10", "HEAD"), _git(package, "status", "--porcelain", ".")
+    commit = _git(package, "rev-parse", "--short=10", "HEAD")
+    lab = Path(str(agentmark_lab.__file__)).parent
+    changes = [folder for folder in (package, lab) if _git(folder, "status", "--porcelain", ".")]
     return f"{agentmark.__version__} at {commit}" + (" with changes" if changes else "")
 
 
