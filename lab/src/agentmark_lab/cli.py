@@ -1,29 +1,41 @@
-"""`agentmark lab`: list the experiments, run them, and write their results up."""
+"""`agentmark lab`: list the experiments, run them, and write their results up.
+
+Here, and nowhere else in the lab, the environment is read for what a run is to do: keys, which have no place among
+arguments, where a user's model files are, and who judges. Experiments and their workers are told by `Options`.
+"""
 
 import argparse
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from agentmark_lab.catalogue import EXPERIMENTS, load
-from agentmark_lab.data import MissingError
+from agentmark.errors import SettingError
+from agentmark_lab.catalogue import EXPERIMENTS, GROUPS, load
 from agentmark_lab.envs.base import ENVIRONMENTS
-from agentmark_lab.experiment import DEFAULT_SEED, ResultError, perform
-from agentmark_lab.presets import (
-    API_KEY_VARIABLE,
+from agentmark_lab.kit.data import DATA_VARIABLE, MissingError
+from agentmark_lab.kit.experiment import ResultError, asks_environment, perform
+from agentmark_lab.kit.model_judge import KEY_VARIABLE, MODEL_VARIABLE, URL_VARIABLE
+from agentmark_lab.kit.options import (
     DEFAULT_ENVIRONMENT,
-    ENVIRONMENT_VARIABLE,
-    MODEL_VARIABLE,
-    PRESETS,
-    TASKS_VARIABLE,
+    DEFAULT_SEED,
+    DEFAULT_WORK,
+    JudgeChoice,
+    ModelChoice,
+    Options,
 )
+from agentmark_lab.kit.presets import API_KEY_VARIABLE, GGUF_VARIABLE, PRESETS, USUAL_API_KEY_VARIABLE
 from agentmark_lab.report import load_results, render
 
 ALL = "all"
 RESULTS, QUICK_RESULTS = Path("results"), Path("results-quick")
+FROM_THE_ENVIRONMENT = (
+    f"From the environment: {API_KEY_VARIABLE} (else {USUAL_API_KEY_VARIABLE}), the key for --model; {GGUF_VARIABLE}, "
+    f"local model files, separated as in PATH; {URL_VARIABLE}, {MODEL_VARIABLE} and {KEY_VARIABLE}, who judges; "
+    f"{DATA_VARIABLE}, the folder of the benchmarks' data."
+)
 
 
 def add_parser(subparsers: Any) -> None:
@@ -37,7 +49,7 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
     commands = parser.add_subparsers(dest="lab_command", required=True, metavar="COMMAND")
     commands.add_parser("list", help="the experiments and what they show")
 
-    runner = commands.add_parser("run", help="run one experiment, or all")
+    runner = commands.add_parser("run", help="run one experiment, or all", epilog=FROM_THE_ENVIRONMENT)
     runner.add_argument("name", metavar="NAME", help=f"{', '.join(EXPERIMENTS)}, or {ALL}")
     runner.add_argument(
         "--model",
@@ -58,6 +70,13 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
     runner.add_argument("--quick", action="store_true", help="few trials: seconds instead of minutes")
     runner.add_argument("--seed", type=int, default=DEFAULT_SEED, help="fixes keys, payloads and contexts (default: 1)")
     runner.add_argument("--workers", type=_positive, default=os.cpu_count() or 1, help="processes (default: all cores)")
+    runner.add_argument(
+        "--work",
+        type=Path,
+        default=DEFAULT_WORK,
+        help="folder for what an interrupted run has done, models' answers and unpacked data "
+        f"(default: {DEFAULT_WORK})",
+    )
     runner.add_argument(
         "--out", type=Path, help=f"folder for NAME.json (default: {RESULTS}; of a quick run: {QUICK_RESULTS})"
     )
@@ -86,40 +105,68 @@ def run(args: argparse.Namespace) -> int:
     if fault:
         print(fault, file=sys.stderr)
         return 2
-    # Worker processes are told through the environment.
-    stated = {
-        MODEL_VARIABLE: " ".join(args.model or []),
-        ENVIRONMENT_VARIABLE: args.environment,
-        TASKS_VARIABLE: args.tasks,
-    }
-    os.environ.update({variable: str(value) for variable, value in stated.items() if value})
     names = list(EXPERIMENTS) if args.name == ALL else [args.name]
     # A quick run does not take the place of a full one.
     out = args.out or (QUICK_RESULTS if args.quick else RESULTS)
-    return _run(names, quick=args.quick, seed=args.seed, workers=args.workers, out=out)
+    return _run(names, options_of(args, os.environ), out=out)
+
+
+def options_of(args: argparse.Namespace, environment: Mapping[str, str]) -> Options:
+    """What was asked for. Whatever is wrong with it is said before anything runs."""
+    return Options(
+        quick=args.quick,
+        seed=args.seed,
+        workers=args.workers,
+        work=args.work,
+        model=_model(args.model, environment) if args.model else None,
+        model_files=tuple([Path(path) for path in environment.get(GGUF_VARIABLE, "").split(os.pathsep) if path]),
+        environment=args.environment,
+        tasks=args.tasks,
+        judge=_judge(environment),
+    )
+
+
+def _model(stated: Sequence[str], environment: Mapping[str, str]) -> ModelChoice:
+    api_key = environment.get(API_KEY_VARIABLE) or environment.get(USUAL_API_KEY_VARIABLE)
+    said = " ".join(stated)
+    if said in PRESETS:
+        return ModelChoice(said, api_key=api_key)
+    base_url, _, name = said.partition(" ")
+    if not name:
+        raise SettingError("--model", f"{said!r} is no preset ({', '.join(PRESETS)}); give a URL and a name")
+    return ModelChoice(name, base_url, api_key)
+
+
+def _judge(environment: Mapping[str, str]) -> JudgeChoice | None:
+    base_url, name = environment.get(URL_VARIABLE), environment.get(MODEL_VARIABLE)
+    if not base_url:
+        return None
+    if not name:
+        raise SettingError(MODEL_VARIABLE, f"is not set, and {URL_VARIABLE} is")
+    return JudgeChoice(base_url, name, environment.get(KEY_VARIABLE))
 
 
 def _misplaced(args: argparse.Namespace) -> str:
     """What is wrong with the options, if anything."""
-    if (args.environment or args.tasks) and (
-        args.name == ALL or not getattr(load(args.name), "ASKS_ENVIRONMENT", False)
-    ):
+    if (args.environment or args.tasks) and (args.name == ALL or not asks_environment(load(args.name))):
         return f"--environment and --tasks are for language_model, not for {args.name}"
     return "--tasks does nothing with --quick" if args.tasks and args.quick else ""
 
 
 def _list() -> int:
-    for name in EXPERIMENTS:
-        print(f"{name:16} {load(name).TITLE}")
+    for number, group in enumerate(GROUPS):
+        print(f"{'' if number == 0 else chr(10)}{group.package}: {group.title}")
+        for name in group.modules:
+            print(f"  {name:16} {load(name).TITLE}")
     return 0
 
 
-def _run(names: Sequence[str], *, quick: bool, seed: int, workers: int, out: Path) -> int:
+def _run(names: Sequence[str], options: Options, *, out: Path) -> int:
     failed = 0
     for name in names:
         progress = partial(_report_progress, name)
         try:
-            result = perform(load(name), quick=quick, seed=seed, workers=workers, progress=progress)
+            result = perform(load(name), options, progress)
         except MissingError as error:
             # Asked for by name, it is an error; among all, the others still run.
             if len(names) == 1:
@@ -157,8 +204,8 @@ def _table(folder: Path, docs: Path) -> int:
 
 
 def _figures(folder: Path, to: Path) -> int:
-    from agentmark_lab.figures import draw
-    from agentmark_lab.pictures import figures_of, overviews
+    from agentmark_lab.kit.plotting import draw
+    from agentmark_lab.kit.table_figures import figures_of, overviews
 
     try:
         results = load_results(folder)

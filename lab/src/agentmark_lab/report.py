@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from agentmark_lab.catalogue import EXPERIMENTS
-from agentmark_lab.experiment import Cell, Figure, Result, Table
-from agentmark_lab.pictures import figures_of, overviews
+from agentmark_lab.kit.experiment import Cell, Figure, Result, Table
+from agentmark_lab.kit.table_figures import figures_of, overviews
 
 HEADER = """# Results
 

@@ -6,16 +6,18 @@ from pathlib import Path
 
 import env_checks
 import pytest
-from agentmark_lab.data import MissingError
 from agentmark_lab.envs.base import Environment, Task
+from agentmark_lab.kit.data import MissingError
+from agentmark_lab.kit.options import Options
+from lab_support import silent
 
 # The package brings clients of many providers, some of which warn when they are imported.
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 
 @pytest.fixture(scope="module")
-def environment() -> Environment:
-    return env_checks.opened("agentdojo")
+def environment(work: Path) -> Environment:
+    return env_checks.opened("agentdojo", work)
 
 
 def task(environment: Environment, name: str) -> Task:
@@ -66,11 +68,10 @@ def test_every_tool_can_be_called_where_it_is_not_called_for(environment: Enviro
             assert "ValidationError" not in episode.observation, (tool, episode.observation)
 
 
-def test_the_quick_experiment_passes(environment: Environment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from agentmark_lab import agentdojo
+def test_the_quick_experiment_passes(environment: Environment, quick: Options) -> None:
+    from agentmark_lab.experiments.utility import agentdojo
 
-    monkeypatch.setenv("AGENTMARK_WORK", str(tmp_path))
-    assert agentdojo.run(quick=True, seed=1, workers=1, progress=lambda _: None).passed
+    assert agentdojo.run(quick, silent).passed
 
 
 def test_the_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

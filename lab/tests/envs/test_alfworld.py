@@ -9,16 +9,16 @@ from random import Random
 from typing import Any
 
 import pytest
-from agentmark_lab.data import MissingError
 from agentmark_lab.envs.alfworld import SeenHouses
 from agentmark_lab.envs.alfworld_expert import CLEAN, LOOK, PLACE, TWO, Goal, Searcher
 from agentmark_lab.envs.base import Environment, Task
+from agentmark_lab.kit.data import MissingError
 from env_checks import check_protocol, check_repeats, expert, finish, opened, won_by_the_expert
 
 
 @pytest.fixture(scope="module", params=["alfworld-id", "alfworld-ood"])
-def houses(request: pytest.FixtureRequest) -> Environment:
-    return opened(request.param)
+def houses(request: pytest.FixtureRequest, work: Path) -> Environment:
+    return opened(request.param, work)
 
 
 def sample(environment: Environment, seed: int) -> list[Task]:
@@ -104,15 +104,16 @@ def test_missing_data_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
     pytest.importorskip("fast_downward", reason="run `make lab`, then `make test-lab`")
     monkeypatch.setenv("AGENTMARK_DATA", str(tmp_path))
     with pytest.raises(MissingError, match=r"alfworld/valid_seen.tar.xz .* is missing: .*set AGENTMARK_DATA"):
-        SeenHouses()
+        SeenHouses(tmp_path)
 
 
 def test_a_missing_package_is_named() -> None:
     """In an interpreter that finds none of them, whatever is installed here."""
     script = (
         "import sys; sys.modules['textworld'] = sys.modules['fast_downward'] = sys.modules['alfworld'] = None\n"
+        "from pathlib import Path\n"
         "from agentmark_lab.envs.alfworld import SeenHouses\n"
-        "try: SeenHouses()\n"
+        "try: SeenHouses(Path())\n"
         "except Exception as error: print(type(error).__name__, error)\n"
     )
     run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)

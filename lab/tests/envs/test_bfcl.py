@@ -5,13 +5,15 @@ from pathlib import Path
 
 import env_checks
 import pytest
-from agentmark_lab.data import MissingError
 from agentmark_lab.envs.base import Environment, Task
+from agentmark_lab.kit.data import MissingError
+from agentmark_lab.kit.options import Options
+from lab_support import silent
 
 
 @pytest.fixture(scope="module")
-def environment() -> Environment:
-    return env_checks.opened("bfcl")
+def environment(work: Path) -> Environment:
+    return env_checks.opened("bfcl", work)
 
 
 def task(environment: Environment, number: int) -> Task:
@@ -77,11 +79,10 @@ def test_every_function_can_be_called_where_it_is_not_called_for(environment: En
             assert "argument" not in episode.observation, (function, episode.observation)
 
 
-def test_the_quick_experiment_passes(environment: Environment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from agentmark_lab import bfcl
+def test_the_quick_experiment_passes(environment: Environment, quick: Options) -> None:
+    from agentmark_lab.experiments.utility import bfcl
 
-    monkeypatch.setenv("AGENTMARK_WORK", str(tmp_path))
-    assert bfcl.run(quick=True, seed=1, workers=1, progress=lambda _: None).passed
+    assert bfcl.run(quick, silent).passed
 
 
 def test_the_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

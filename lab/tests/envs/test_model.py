@@ -7,12 +7,12 @@ import pytest
 
 pytest.importorskip("xllamacpp", reason="a local model needs its own environment: make lab")
 
-from agentmark_lab.agent_loop import R, chooser_for, play
-from agentmark_lab.data import MissingError
 from agentmark_lab.envs.base import ENVIRONMENTS, open_environment
-from agentmark_lab.models import ModelSpec
-from agentmark_lab.samples import random_key
-from agentmark_lab.sources import ElicitedLists, ModelAgent
+from agentmark_lab.kit.agent_loop import R, chooser_for, play
+from agentmark_lab.kit.data import MissingError
+from agentmark_lab.kit.draws import random_key
+from agentmark_lab.kit.model_agent import ElicitedLists, ModelAgent
+from agentmark_lab.kit.models import ModelSpec
 
 from agentmark.elicit.local import small_model
 from agentmark.verify.verifier import Verifier
@@ -24,9 +24,9 @@ STEPS = 2
 
 
 @pytest.mark.parametrize("name", ENVIRONMENTS)
-def test_a_model_chooses_in_every_environment(name: str, tmp_path: Path) -> None:
+def test_a_model_chooses_in_every_environment(name: str, work: Path, tmp_path: Path) -> None:
     try:
-        environment = open_environment(name)
+        environment = open_environment(name, work)
     except MissingError as error:
         pytest.skip(str(error))
     model = ModelSpec(str(small_model()))

@@ -7,10 +7,10 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from agentmark_lab.agent_loop import BASELINE, R, chooser_for
-from agentmark_lab.data import MissingError
 from agentmark_lab.envs.oasis import PLATFORMS, Member, Trajectory, load_package, simulate
-from agentmark_lab.personas import load_scenario
+from agentmark_lab.envs.oasis_personas import load_scenario
+from agentmark_lab.kit.agent_loop import BASELINE, R, chooser_for
+from agentmark_lab.kit.data import MissingError
 
 from agentmark import SharedKey, Verifier
 
@@ -48,15 +48,13 @@ def members(platform: str, policy: str, seed: int) -> list[Member]:
 @pytest.fixture(scope="module", params=sorted(PLATFORMS))
 def simulated(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Simulated:
     folder = tmp_path_factory.mktemp("oasis")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("AGENTMARK_WORK", str(folder))
-        try:
-            load_package()
-            agents = members(request.param, R, 1)
-        except MissingError as missing:
-            pytest.skip(str(missing))
+    try:
+        load_package(folder)
+        agents = members(request.param, R, 1)
+    except MissingError as missing:
+        pytest.skip(str(missing))
     database = folder / "platform.db"
-    trajectories = simulate(PLATFORMS[request.param], agents, steps=STEPS, seed=1, database=database)
+    trajectories = simulate(PLATFORMS[request.param], agents, steps=STEPS, seed=1, work=folder, database=database)
     return Simulated(request.param, trajectories, database)
 
 
@@ -91,9 +89,11 @@ def test_refusals_are_the_platforms_own(simulated):
 
 def test_a_run_repeats_for_its_seed(simulated, tmp_path):
     platform = PLATFORMS[simulated.platform]
-    again = simulate(platform, members(simulated.platform, R, 1), steps=STEPS, seed=1, database=tmp_path / "1.db")
+    agents = members(simulated.platform, R, 1)
+    again = simulate(platform, agents, steps=STEPS, seed=1, work=tmp_path, database=tmp_path / "1.db")
     assert again == simulated.trajectories
-    other = simulate(platform, members(simulated.platform, R, 1), steps=2, seed=2, database=tmp_path / "2.db")
+    agents = members(simulated.platform, R, 1)
+    other = simulate(platform, agents, steps=2, seed=2, work=tmp_path, database=tmp_path / "2.db")
     assert [one.acts for one in other] != [one.acts[:2] for one in again]
 
 
@@ -109,5 +109,6 @@ def test_the_marked_agents_are_recognised_together(simulated):
 
 def test_unmarked_agents_are_not(simulated, tmp_path):
     agents = members(simulated.platform, BASELINE, 1)
-    played = simulate(PLATFORMS[simulated.platform], agents, steps=2, seed=1, database=tmp_path / "1.db")
+    platform = PLATFORMS[simulated.platform]
+    played = simulate(platform, agents, steps=2, seed=1, work=tmp_path, database=tmp_path / "1.db")
     assert not Verifier(KEY, payload_len=8).verify([record for one in played for record in one.records]).accepted

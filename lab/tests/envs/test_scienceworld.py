@@ -7,14 +7,15 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import env_checks
 import pytest
-from agentmark_lab.data import MissingError
 from agentmark_lab.envs.base import Task
+from agentmark_lab.kit.data import MissingError
+from agentmark_lab.kit.options import Options
+from lab_support import silent
 
 # Short ones, of five topics: long gold paths are slow to find.
 SHORT = (
@@ -29,11 +30,8 @@ SHORT = (
 
 
 @pytest.fixture(scope="module")
-def environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    """Gold paths are kept in a folder of these tests."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("AGENTMARK_WORK", str(tmp_path_factory.mktemp("work")))
-        yield env_checks.opened("scienceworld")
+def environment(work: Path) -> Any:
+    return env_checks.opened("scienceworld", work)
 
 
 def task(environment: Any, name: str) -> Task:
@@ -94,10 +92,10 @@ def test_an_episode_repeats(environment: Any) -> None:
     env_checks.check_repeats(environment, short(environment)[:4])
 
 
-def test_it_repeats_in_another_process(environment: Any) -> None:
+def test_it_repeats_in_another_process(environment: Any, work: Path) -> None:
     script = (
-        "import env_checks; from agentmark_lab.envs.base import Task, open_environment\n"
-        "environment = open_environment('scienceworld')\n"
+        "import env_checks; from pathlib import Path; from agentmark_lab.envs.base import Task, open_environment\n"
+        f"environment = open_environment('scienceworld', Path({str(work)!r}))\n"
         "episode = environment.start(Task('use-thermometer/405', 'Measurement'), seed=3)\n"
         "print(env_checks.finish(episode, env_checks.wandering(4, 0.5), max_steps=40))\n"
     )
@@ -164,15 +162,16 @@ def test_a_path_that_leads_nowhere_ends(environment: Any) -> None:
     assert (episode.done, episode.success) == (True, False)
 
 
-def test_the_quick_experiment_passes(environment: Any) -> None:
-    from agentmark_lab import scienceworld
+def test_the_quick_experiment_passes(environment: Any, work: Path) -> None:
+    from agentmark_lab.experiments.utility import scienceworld
 
-    assert scienceworld.run(quick=True, seed=1, workers=1, progress=lambda _: None).passed
+    assert scienceworld.run(Options(quick=True, work=work), silent).passed
 
 
 OPEN = (
+    "from pathlib import Path\n"
     "from agentmark_lab.envs.scienceworld import ScienceWorld\n"
-    "environment = ScienceWorld()\n"
+    "environment = ScienceWorld(Path())\n"
     "print(environment._simulator._process.pid, flush=True)\n"
 )
 

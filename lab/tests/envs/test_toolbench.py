@@ -5,15 +5,15 @@ from pathlib import Path
 
 import env_checks
 import pytest
-from agentmark_lab.data import MissingError
 from agentmark_lab.envs import toolbench
 from agentmark_lab.envs.base import Environment
 from agentmark_lab.envs.toolbench import FINISH, Query, api_name
+from agentmark_lab.kit.data import MissingError
 
 
 @pytest.fixture(scope="module")
-def environment() -> Environment:
-    return env_checks.opened("toolbench")
+def environment(work: Path) -> Environment:
+    return env_checks.opened("toolbench", work)
 
 
 def test_six_subsets_under_the_labels_of_the_paper(environment: Environment) -> None:
@@ -78,4 +78,4 @@ def test_names_follow_the_rule_of_the_prompts() -> None:
 def test_missing_data_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("AGENTMARK_DATA", str(tmp_path))
     with pytest.raises(MissingError, match=r"toolbench/solvable_queries_765\.tar\.xz .* or set AGENTMARK_DATA"):
-        toolbench.ToolBench()
+        toolbench.ToolBench(tmp_path)

@@ -4,10 +4,9 @@ import random
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from math import log2
 from pathlib import Path
 
-from agentmark.core.distribution import TOTAL_WEIGHT
+from agentmark.core.theory import entropy
 from agentmark.decide import Decider
 from agentmark.demo.assistant import Assistant, Episode
 from agentmark.demo.office import TASKS
@@ -49,7 +48,9 @@ class ModelDemoResult:
 
     @property
     def mean_entropy(self) -> float:
-        return sum([entropy(record) for record in self.records]) / len(self.records)
+        """Of the recorded lists, in bits; a decision without one counts as none."""
+        lists = [record.distribution for record in self.records if record.distribution is not None]
+        return sum(map(entropy, lists)) / len(self.records)
 
     @property
     def missing_share(self) -> float | None:
@@ -97,14 +98,6 @@ def run_model_demo(
     )
     payload = registry.named(TENANT).payload
     return ModelDemoResult(folder, chat.model, near_chance, payload, tuple(episodes), records, recovery, seconds, cpu_s)
-
-
-def entropy(record: StepRecord) -> float:
-    """Of the recorded list, in bits."""
-    if record.distribution is None:
-        return 0.0
-    shares = [weight / TOTAL_WEIGHT for weight in record.distribution.as_weights().values()]
-    return -sum([share * log2(share) for share in shares if share])
 
 
 def _foreign(marker: Embedder, records: tuple[StepRecord, ...], count: int) -> list[StepRecord]:

@@ -109,7 +109,10 @@ def _steps(growth: tuple[float, ...]) -> list[tuple[float, float]]:
 
 def _utility(result: DemoResult) -> str:
     classes = ("base", "f", "r", "bad")
-    bars = [Bar(p.label, p.rate, *p.interval, css) for p, css in zip(result.policies, classes, strict=True)]
+    bars = [
+        Bar(p.label, p.rate, p.interval.low, p.interval.high, css)
+        for p, css in zip(result.policies, classes, strict=True)
+    ]
     return bar_chart(bars)
 
 

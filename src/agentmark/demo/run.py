@@ -4,10 +4,10 @@ import random
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
-from math import sqrt
 from pathlib import Path
 
 from agentmark.core.schemes import SCHEMES
+from agentmark.core.statistics import Interval, wilson_interval
 from agentmark.demo.courier import Episode, Planner, Town, run_episode
 from agentmark.demo.recovery import Recovery, recover
 from agentmark.embed.embedder import Embedder
@@ -39,11 +39,8 @@ class PolicyOutcome:
         return self.successes / self.episodes
 
     @property
-    def interval(self) -> tuple[float, float]:
-        n, z = self.episodes, 1.959964
-        centre = (self.rate + z * z / (2 * n)) / (1 + z * z / n)
-        half = z / (1 + z * z / n) * sqrt(self.rate * (1 - self.rate) / n + z * z / (4 * n * n))
-        return centre - half, centre + half
+    def interval(self) -> Interval:
+        return wilson_interval(self.successes, self.episodes)
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,8 +37,7 @@ def _utility(result: DemoResult) -> list[str]:
     lines = ["Does it still deliver? The same towns, many times, decided in four ways:", ""]
     lines.append(f"    {'policy':<18} {'delivered':>9}   {'95 % interval':<16} {'decisions per task':>18}")
     for policy in result.policies:
-        low, high = policy.interval
-        interval = f"{low:.1%} - {high:.1%}"
+        interval = f"{policy.interval.low:.1%} - {policy.interval.high:.1%}"
         lines.append(f"    {policy.label:<18} {policy.rate:>9.1%}   {interval:<16} {policy.mean_steps:>18.1f}")
     lines += [
         "",

@@ -13,13 +13,14 @@ import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from functools import cached_property
+from pathlib import Path
 from random import Random
 from typing import Any
 
-from agentmark_lab.data import MissingError
 from agentmark_lab.envs.base import Task
 from agentmark_lab.envs.script import Planned, Script
-from agentmark_lab.samples import generator
+from agentmark_lab.kit.data import MissingError
+from agentmark_lab.kit.draws import generator
 
 try:
     from agentdojo.agent_pipeline.tool_execution import tool_result_to_str
@@ -137,7 +138,8 @@ class AgentDojo:
     # The longest ground truth takes 18 calls and the answer.
     max_steps = 40
 
-    def __init__(self) -> None:
+    def __init__(self, work: Path) -> None:
+        """Nothing is slow to make, or kept."""
         self._suites = {name: Suite(suite) for name, suite in get_suites(VERSION).items()}
 
     def tasks(self) -> Sequence[Task]:

@@ -21,9 +21,10 @@ from pathlib import Path
 from random import Random
 from typing import Any, ClassVar
 
-from agentmark_lab.data import MissingError, find_data, work_folder
 from agentmark_lab.envs.alfworld_expert import CLEAN, COOL, HEAT, LOOK, PLACE, TWO, Goal, Searcher
 from agentmark_lab.envs.base import Task
+from agentmark_lab.kit.data import MissingError, find_data
+from agentmark_lab.kit.files import write_whole
 
 MAX_STEPS = 50
 
@@ -63,9 +64,11 @@ class _Houses:
     split: ClassVar[str]
     max_steps = MAX_STEPS
 
-    def __init__(self) -> None:
+    def __init__(self, work: Path) -> None:
+        # ALFWorld makes a folder for its data on import, and would do so in the home folder.
+        os.environ.setdefault("ALFWORLD_DATA", str(work / "alfworld"))
         _import_engine()
-        self._folder = _games_folder(self.split)
+        self._folder = _games_folder(self.split, work / "alfworld")
         self._tasks = [
             Task(str(game.parent.relative_to(self._folder)), GROUPS[game.parent.parent.name.partition("-")[0]])
             for game in sorted(self._folder.glob("*/*/game.tw-pddl"))
@@ -238,8 +241,6 @@ def _state(logic: Any, facts: list[Any]) -> Any:
 
 def _import_engine() -> Any:
     try:
-        # ALFWorld makes a folder for its data on import, and would do so in the home folder.
-        os.environ.setdefault("ALFWORLD_DATA", str(work_folder() / "alfworld"))
         import alfworld  # noqa: F401
         import fast_downward
         import textworld  # noqa: F401
@@ -253,13 +254,13 @@ def _library() -> Any:
     return _import_engine().load_lib()
 
 
-def _games_folder(split: str) -> Path:
-    """The games of a split, unpacked once into the work folder."""
+def _games_folder(split: str, unpacked: Path) -> Path:
+    """The games of a split, unpacked once."""
     remedy = "put the archive of ALFWorld's games there"
     archive = find_data(f"alfworld/{split}.tar.xz", remedy=remedy)
-    target = work_folder() / "alfworld" / "json_2.1.1" / split
+    target = unpacked / "json_2.1.1" / split
     if not target.exists():
-        partial = work_folder() / "alfworld" / f"{split}.partial-{os.getpid()}"
+        partial = unpacked / f"{split}.partial-{os.getpid()}"
         with tarfile.open(archive) as tar:
             tar.extractall(partial, filter="data")
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -280,10 +281,7 @@ def _compiled(folder: Path) -> Compiled:
         with gzip.open(place, "rt", encoding="utf-8") as file:
             return Compiled(**json.load(file))
     compiled = compile_game(json.loads((folder / "game.tw-pddl").read_text(encoding="utf-8")))
-    partial = place.with_suffix(f".partial-{os.getpid()}")
-    with gzip.open(partial, "wt", encoding="utf-8", compresslevel=3) as file:
-        json.dump(asdict(compiled), file)
-    partial.replace(place)
+    write_whole(place, gzip.compress(json.dumps(asdict(compiled)).encode("utf-8"), compresslevel=3))
     return compiled
 
 

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
+from pathlib import Path
 from typing import Protocol, cast
 
 
@@ -42,7 +43,8 @@ class Episode(Protocol):
 
 
 class Environment(Protocol):
-    """A set of tasks. It is opened once in a process and starts any number of episodes, one at a time."""
+    """A set of tasks. It is opened once in a process and starts any number of episodes, one at a time. Its class takes
+    the work folder, where it may keep what is slow to make."""
 
     @property
     def max_steps(self) -> int: ...
@@ -74,7 +76,7 @@ def of_each_group(tasks: Iterable[Task], count: int) -> list[Task]:
 
 
 @cache
-def open_environment(name: str) -> Environment:
+def open_environment(name: str, work: Path) -> Environment:
     """The environment of this name, opened once for each process."""
     module, _, attribute = {**ENVIRONMENTS, **PARTS}[name].partition(":")
-    return cast(Environment, getattr(import_module(module), attribute)())
+    return cast(Environment, getattr(import_module(module), attribute)(work))

@@ -13,13 +13,14 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.resources import files
+from pathlib import Path
 from random import Random
 from typing import Any
 
-from agentmark_lab.data import MissingError
 from agentmark_lab.envs.base import Task
 from agentmark_lab.envs.script import Planned, Script
-from agentmark_lab.samples import generator
+from agentmark_lab.kit.data import MissingError
+from agentmark_lab.kit.draws import generator
 
 try:
     from bfcl_eval.constants.executable_backend_config import MULTI_TURN_FUNC_DOC_FILE_MAPPING
@@ -121,7 +122,8 @@ class MultiTurn:
 
     max_steps = 150
 
-    def __init__(self) -> None:
+    def __init__(self, work: Path) -> None:
+        """Nothing is slow to make, or kept."""
         entries = _lines(f"BFCL_v4_{SUITE}.json")
         self._truth = {line["id"]: line["ground_truth"] for line in _lines(f"possible_answer/BFCL_v4_{SUITE}.json")}
         self._entries = {Task(entry["id"], "+".join(sorted(entry["involved_classes"]))): entry for entry in entries}

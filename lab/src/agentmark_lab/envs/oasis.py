@@ -21,8 +21,7 @@ from typing import Any, Protocol
 
 from agentmark.policies.chooser import Chooser
 from agentmark.record import StepRecord
-from agentmark_lab.data import MissingError, work_folder
-from agentmark_lab.personas import (
+from agentmark_lab.envs.oasis_personas import (
     MEMORY,
     REDDIT_LIKE,
     TWITTER_LIKE,
@@ -34,9 +33,9 @@ from agentmark_lab.personas import (
     touches,
     weights,
 )
-from agentmark_lab.samples import generator
+from agentmark_lab.kit.data import GET_OASIS, MissingError
+from agentmark_lab.kit.draws import generator
 
-REMEDY = "run `make lab-oasis`, then `.venvs/oasis/bin/agentmark lab run ...`"
 FOLLOWS = (3, 5)
 
 
@@ -128,6 +127,7 @@ def simulate(
     *,
     steps: int,
     seed: int,
+    work: Path,
     database: Path,
     writer: Writer | None = None,
 ) -> list[Trajectory]:
@@ -136,24 +136,24 @@ def simulate(
     The seed fixes the follow graph, who posts the scenario's seeds, the feeds, and what each action is aimed at; which
     action is taken is the chooser's. The platform's database is left at `database`.
     """
-    package = load_package()
+    package = load_package(work)
     run = _Run(package, platform, members, seed=seed, database=database, writer=writer or Template())
     with _seeded(seed):
         return asyncio.run(run.run(steps))
 
 
 @cache
-def load_package() -> ModuleType:
+def load_package(work: Path) -> ModuleType:
     """Import the package, which writes log files into the working directory wherever it is imported."""
     if find_spec("oasis") is None:
-        raise MissingError("the package camel-oasis", REMEDY)
-    folder = work_folder() / "oasis"
+        raise MissingError("the package camel-oasis", GET_OASIS)
+    folder = work / "oasis"
     folder.mkdir(parents=True, exist_ok=True)
     try:
         with chdir(folder):
             package = import_module("oasis")
     except ModuleNotFoundError as error:
-        raise MissingError(f"a package that camel-oasis needs ({error.name})", REMEDY) from None
+        raise MissingError(f"a package that camel-oasis needs ({error.name})", GET_OASIS) from None
     for name in ("social.agent", "social.twitter", "oasis.env", "camel"):
         logging.getLogger(name).setLevel(logging.ERROR)
     return package

@@ -12,8 +12,6 @@ episode is, when the path is left: that takes most of the time, and the path is 
 """
 
 import atexit
-import json
-import os
 import re
 import shutil
 from collections.abc import Callable, Sequence
@@ -24,9 +22,10 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from agentmark_lab.data import MissingError, work_folder
 from agentmark_lab.envs.base import Task
-from agentmark_lab.samples import generator
+from agentmark_lab.kit.data import MissingError
+from agentmark_lab.kit.draws import generator
+from agentmark_lab.kit.files import made_once
 
 try:
     from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
@@ -308,7 +307,9 @@ class ScienceWorld:
     # The longest gold path takes 193 actions.
     max_steps = MAX_STEPS
 
-    def __init__(self) -> None:
+    def __init__(self, work: Path) -> None:
+        self._work = work
+        self._walks: dict[str, Walk] = {}
         self._simulator = _simulator()
         self._tasks = [
             Task(f"{task['task_name']}/{variation}", task["topic"])
@@ -325,13 +326,10 @@ class ScienceWorld:
     def walk(self, task: Task) -> Walk:
         """The gold path of a task; kept in the work folder, for it is slow to find."""
         release = f"{version('scienceworld')}-{WALK_VERSION}"
-        place = work_folder() / "scienceworld" / f"walks-{release}" / f"{task.id.replace('/', '-')}.json"
-        if not place.exists():
-            place.parent.mkdir(parents=True, exist_ok=True)
-            partial = place.with_suffix(f".partial-{os.getpid()}")
-            partial.write_text(json.dumps(asdict(_walked(self._simulator, task))), encoding="utf-8")
-            partial.replace(place)
-        return _read(place)
+        place = self._work / "scienceworld" / f"walks-{release}" / f"{task.id.replace('/', '-')}.json"
+        if task.id not in self._walks:
+            self._walks[task.id] = _read(made_once(place, lambda: asdict(_walked(self._simulator, task))))
+        return self._walks[task.id]
 
 
 class ShortTasks(ScienceWorld):
@@ -354,9 +352,7 @@ def _simulator() -> Simulator:
     return Simulator()
 
 
-@cache
-def _read(place: Path) -> Walk:
-    content = json.loads(place.read_text(encoding="utf-8"))
+def _read(content: dict[str, Any]) -> Walk:
     content["behaviors"] = [tuple(kinds) for kinds in content["behaviors"]]
     fields: dict[str, Any] = {name: tuple(it) if isinstance(it, list) else it for name, it in content.items()}
     return Walk(**fields)

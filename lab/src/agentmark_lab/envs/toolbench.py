@@ -9,10 +9,11 @@ import json
 import re
 import tarfile
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
-from agentmark_lab.data import find_data
 from agentmark_lab.envs.base import Task
+from agentmark_lab.kit.data import find_data
 
 FINISH = "Finish"
 
@@ -75,7 +76,8 @@ class ToolBench:
 
     max_steps = 10
 
-    def __init__(self) -> None:
+    def __init__(self, work: Path) -> None:
+        """Nothing is slow to make, or kept."""
         subsets = _members("toolbench/solvable_queries_765.tar.xz", r".*test_instruction/(\w+)\.json")
         self._queries = {
             Task(f"{name}/{query['query_id']}", label): query

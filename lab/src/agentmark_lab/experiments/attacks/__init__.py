@@ -1,0 +1,1 @@
+"""What a log withstands: losses, splices, reworded observations, forgeries."""

@@ -1,0 +1,1 @@
+"""Real language models: the lists they state, and how they fare with the mark."""

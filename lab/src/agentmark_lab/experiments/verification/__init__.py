@@ -1,0 +1,1 @@
+"""What a verifier may claim, from how many steps, and from how little of a log."""

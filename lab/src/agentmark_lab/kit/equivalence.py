@@ -1,0 +1,243 @@
+"""Does the mark hurt the agent? Success by policy, paired by task and seed, with an equivalence test (Table 1)."""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from math import ceil, sqrt
+from statistics import NormalDist, fmean, mode, stdev
+
+from agentmark.core.statistics import Interval, normal_quantile
+from agentmark_lab.kit.agent_loop import BASELINE, RED_GREEN, F, R
+from agentmark_lab.kit.campaign import Outcome
+from agentmark_lab.kit.experiment import Cell, Claim, Table
+from agentmark_lab.kit.stats import exact_interval, student_interval, student_quantile
+
+# Two success rates that differ by less are the same to a user.
+MARGIN = 0.02
+# Of fewer tasks that differ, a mean is not yet normal.
+FEW = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """A policy against the baseline: the mean difference in success over tasks, each task one cluster."""
+
+    policy: str
+    tasks: int
+    episodes: int
+    # Mean difference of each task.
+    means: tuple[float, ...]
+
+    @property
+    def difference(self) -> float:
+        return fmean(self.means)
+
+    @property
+    def interval(self) -> Interval:
+        return task_interval(self.means)
+
+    @property
+    def tost_interval(self) -> Interval:
+        """90 %: the two one-sided tests at 5 % both reject exactly if it lies within the margin (TOST)."""
+        return task_interval(self.means, confidence=0.90)
+
+    def equivalent(self, margin: float = MARGIN) -> bool:
+        return -margin < self.tost_interval.low and self.tost_interval.high < margin
+
+    @property
+    def is_normal(self) -> bool:
+        """Whether enough tasks differ for a standard error to say something."""
+        return _deviating(self.means) >= FEW
+
+    @property
+    def standard_error(self) -> float:
+        return stdev(self.means) / sqrt(len(self.means))
+
+    def power(self, margin: float = MARGIN) -> float:
+        """The chance that so many trials show equivalence when there is no difference at all."""
+        reach = NormalDist().cdf(margin / self.standard_error - student_quantile(0.90, self.tasks - 1))
+        return max(0.0, 2 * reach - 1)
+
+    def pairs_for(self, power: float, margin: float = MARGIN) -> int:
+        """How many pairs of episodes, spread over the tasks like these, give that chance."""
+        enough = margin / (student_quantile(0.90, self.tasks - 1) + normal_quantile(power))
+        return ceil(self.episodes * (self.standard_error / enough) ** 2)
+
+
+def compare(outcomes: Iterable[Outcome], policy: str) -> Comparison:
+    """Pair by task and seed (and epsilon, if several are given), average within a task, then over tasks.
+
+    A trial that only one of the two policies has played is left out.
+    """
+    by_place: dict[tuple[str, int, float], dict[str, bool]] = defaultdict(dict)
+    for outcome in outcomes:
+        if outcome.policy in (policy, BASELINE):
+            by_place[outcome.task, outcome.seed, outcome.epsilon][outcome.policy] = outcome.success
+    by_task: dict[str, list[float]] = defaultdict(list)
+    pairs = {place: successes for place, successes in by_place.items() if len(successes) == 2}
+    for (task, _, _), successes in pairs.items():
+        by_task[task].append(float(successes[policy]) - float(successes[BASELINE]))
+    means = [fmean(differences) for differences in by_task.values()]
+    return Comparison(policy, len(means), len(pairs), tuple(means))
+
+
+def task_interval(means: Sequence[float], *, confidence: float = 0.95) -> Interval:
+    """Of a mean over tasks (Student's t). Where few tasks differ from the others their spread says little, and the
+    interval reaches as far as the share of tasks that may differ, to either side (Clopper and Pearson)."""
+    if _deviating(means) >= FEW:
+        return student_interval(means, confidence=confidence)
+    usual = mode(means)
+    below, above = sum([mean < usual for mean in means]), sum([mean > usual for mean in means])
+    low = exact_interval(below, len(means), confidence=confidence).high
+    high = exact_interval(above, len(means), confidence=confidence).high
+    return Interval(usual - low, usual + high)
+
+
+def _deviating(means: Sequence[float]) -> int:
+    """Tasks other than most."""
+    usual = mode(means)
+    return sum([mean != usual for mean in means])
+
+
+def comparison_claims(comparisons: Iterable[Comparison], label: str, *, margin: float = MARGIN) -> list[Claim]:
+    """Of each: equivalence, which may not be shown; and that no difference shows."""
+    claims = []
+    for found in comparisons:
+        widest = task_interval(found.means, confidence=0.999)
+        claims.append(
+            Claim(
+                f"{label}: {found.policy} succeeds as often as the baseline within {margin:.0%} (TOST): difference "
+                f"{points(found.difference)} points, 90 % interval {span(found.tost_interval)}, {found.episodes:,} "
+                f"pairs of episodes in {found.tasks} tasks.",
+                found.equivalent(margin),
+                aim=True,
+            )
+        )
+        claims.append(
+            Claim(
+                f"{label}: no difference between {found.policy} and the baseline shows: 99.9 % interval "
+                f"{span(widest)} points.",
+                0 in widest,
+            )
+        )
+    return claims
+
+
+def utility_claims(outcomes: Sequence[Outcome], label: str, *, margin: float = MARGIN) -> list[Claim]:
+    """Equivalence of both schemes, and that no episode named anyone else."""
+    claims = comparison_claims([compare(outcomes, policy) for policy in (F, R)], label, margin=margin)
+    marked = [outcome for outcome in outcomes if outcome.policy in (F, R) and outcome.read]
+    wrong = sum([outcome.wrong for outcome in marked])
+    claims.append(Claim(f"{label}: {wrong} of {len(marked):,} marked episodes name another identity.", wrong == 0))
+    return claims
+
+
+AGAINST = "against the baseline, points"
+COLUMNS = [
+    "epsilon",
+    "policy",
+    "episodes",
+    "success %",
+    AGAINST,
+    "equivalent within 2",
+    "steps (successes)",
+    "bits/step",
+    "bits/task",
+    "entropy/step",
+    "identity from one episode",
+    "accepted at 1e-6",
+    "green %",
+    "choose, us/step",
+]
+
+
+def utility_table(outcomes: Sequence[Outcome], title: str, note: str) -> Table:
+    """One row for each epsilon and policy."""
+    rows: list[list[Cell]] = []
+    for epsilon in sorted({outcome.epsilon for outcome in outcomes}):
+        at = [outcome for outcome in outcomes if outcome.epsilon == epsilon]
+        rows += [_row(at, epsilon, policy) for policy in dict.fromkeys([outcome.policy for outcome in at])]
+    return Table(title, COLUMNS, rows, note)
+
+
+def power_table(outcomes: Sequence[Outcome], *, margin: float = MARGIN) -> Table:
+    """How well the trials can show what they are to show."""
+    rows: list[list[Cell]] = []
+    for epsilon in sorted({outcome.epsilon for outcome in outcomes}):
+        for policy in (F, R):
+            found = compare([outcome for outcome in outcomes if outcome.epsilon == epsilon], policy)
+            rows.append(
+                [
+                    str(epsilon),
+                    policy,
+                    found.tasks,
+                    found.episodes,
+                    f"{100 * found.standard_error:.2f}" if found.is_normal else "",
+                    f"{found.power(margin):.2f}" if found.is_normal else "",
+                    found.pairs_for(0.9, margin) if found.is_normal else "",
+                ]
+            )
+    columns = [
+        "epsilon",
+        "policy",
+        "tasks",
+        "pairs of episodes",
+        "standard error, points",
+        "chance to show equivalence",
+        "pairs for a chance of 0.9",
+    ]
+    note = (
+        f"Two one-sided tests at 5 %, margin {100 * margin:.0f} points, when there is no difference at all. The "
+        "standard error is that of the mean difference over tasks, from these trials; it is left out where fewer than "
+        f"{FEW} tasks differ."
+    )
+    return Table("Power of the equivalence test", columns, rows, note)
+
+
+def _row(at: Sequence[Outcome], epsilon: float, policy: str) -> list[Cell]:
+    mine = [outcome for outcome in at if outcome.policy == policy]
+    steps = sum([outcome.steps for outcome in mine])
+    read = [outcome for outcome in mine if outcome.read]
+    read_steps = sum([outcome.steps for outcome in read])
+    marked = policy in (F, R)
+    against, equivalent = "", ""
+    if policy != BASELINE:
+        found = compare(at, policy)
+        against = f"{points(found.difference)} ({span(found.interval)})"
+        equivalent = "yes" if found.equivalent() else "not shown"
+    won = [outcome.steps for outcome in mine if outcome.success]
+    return [
+        str(epsilon),
+        policy,
+        len(mine),
+        clustered(mine, lambda outcome: outcome.success, scale=100),
+        against,
+        equivalent,
+        f"{fmean(won):.1f}" if won else "",
+        f"{sum([o.bits for o in read]) / read_steps:.2f}" if marked else "",
+        f"{sum([o.bits for o in read]) / len(read):.1f}" if marked else "",
+        f"{sum([o.entropy for o in mine]) / steps:.2f}",
+        clustered(read, lambda outcome: outcome.unique, scale=1, digits=3) if marked else "",
+        clustered(read, lambda outcome: outcome.accepted, scale=1, digits=3) if marked else "",
+        f"{100 * sum([o.green_hits for o in mine]) / steps:.1f}" if policy in (RED_GREEN, BASELINE) else "",
+        f"{sum([o.choose_us for o in mine]) / steps:.0f}",
+    ]
+
+
+def clustered(outcomes: Sequence[Outcome], value: Callable[[Outcome], float], *, scale: float, digits: int = 1) -> str:
+    """Mean and 95 % interval; the trials of a task are one cluster."""
+    by_task: dict[str, list[float]] = defaultdict(list)
+    for outcome in outcomes:
+        by_task[outcome.task].append(float(value(outcome)))
+    means = [fmean(values) for values in by_task.values()]
+    interval = task_interval(means)
+    low, high = max(0.0, interval.low), min(1.0, interval.high)
+    return f"{scale * fmean(means):.{digits}f} ({scale * low:.{digits}f} to {scale * high:.{digits}f})"
+
+
+def points(share: float) -> str:
+    return f"{100 * share:+.1f}"
+
+
+def span(interval: Interval) -> str:
+    return f"{points(interval.low)} to {points(interval.high)}"

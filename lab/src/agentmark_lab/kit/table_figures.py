@@ -1,0 +1,144 @@
+"""Pictures drawn from the tables of results, where an experiment brings none of its own, and of several at once."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from agentmark_lab.kit.agent_loop import RED_GREEN, F, R
+from agentmark_lab.kit.equivalence import AGAINST
+from agentmark_lab.kit.experiment import Cell, Curve, Figure, Result, Table
+
+SHOWN = (F, R, RED_GREEN)
+_NUMBER = r"[+-]?\d[\d,]*(?:\.\d+)?(?:e[+-]?\d+)?"
+_CELL = re.compile(rf"({_NUMBER})(?:\s?%)?(?: \(({_NUMBER}) to ({_NUMBER})\))?(?: ± .*)?")
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """Which columns of which table: `names` stand below the axis, `series` (a column) or `values` tell curves apart.
+    Where several rows have the same name and series, the first is shown."""
+
+    table: int
+    names: tuple[str, ...]
+    values: tuple[str, ...]
+    series: str = ""
+    y_log: bool = False
+    # Where the lists come from, if not from a model or a stated distribution.
+    source: str = ""
+
+
+_SUCCESS = Picture(0, ("epsilon",), ("success %",), "policy", source="softened expert")
+PICTURES = {
+    "marginals": Picture(0, ("distribution", "n"), ("p-value",), "scheme"),
+    "false_positives": Picture(0, ("overhead k",), ("closed form", "unmarked log", "wrong key"), y_log=True),
+    "capacity": Picture(0, ("alpha", "n"), ("F, measured", "R, measured")),
+    "capacity_entropy": Picture(0, ("environment", "task"), ("F, expected", "R, expected", "entropy")),
+    "speed": Picture(0, ("",), ("n = 5", "n = 20", "n = 100", "n = 1000"), y_log=True),
+    "validity": Picture(0, ("view", "how the log was made", "looks"), ("accepted at 0.01",), "scheme", y_log=True),
+    "evidence_power": Picture(0, ("world", "what was logged"), ("L = 8",), "scheme", y_log=True),
+    "single_episode": Picture(0, ("steps",), ("uniquely recovered",), "scheme"),
+    "rewriting": Picture(1, ("L", "steps"), ("most likely is right",), "scheme"),
+    "rewording": Picture(1, ("scheme", "steps"), ("accepted at 1e-6",), "what was changed"),
+    "splices": Picture(0, ("log", "L"), ("right within 5 steps",), "scheme"),
+    "weaker_views": Picture(
+        0, ("world", "what the verifier has"), ("steps for 95 % power, L = 8",), "scheme", y_log=True
+    ),
+    "language_model": Picture(0, ("policy",), ("success, %",), "model"),
+    "model_utility": Picture(0, ("policy",), ("success of the proxy, %",), "model"),
+    "toolbench": _SUCCESS,
+    "bfcl": _SUCCESS,
+    "agentdojo": _SUCCESS,
+    "scienceworld": _SUCCESS,
+    "oasis": Picture(0, ("platform",), ("only one of 256 explains it",), "policy", source="persona policy"),
+    "synthid": Picture(0, ("configuration",), ("mean g-value",)),
+    "elicitation": Picture(1, ("elicitor",), ("likeliest is relevant",), "model"),
+    "calibration": Picture(0, ("elicitor",), ("above the floor",), "model"),
+}
+
+
+def figures_of(result: Result) -> list[Figure]:
+    """Its own, else the one that its table gives."""
+    # A model that plays elsewhere has a result of its own: language_model-bfcl.
+    picture = PICTURES.get(result.name.partition("-")[0])
+    if result.figures or picture is None or len(result.tables) <= picture.table:
+        return result.figures
+    table = result.tables[picture.table]
+    # A result of another version may have other columns.
+    if not {*picture.names, *picture.values, *([picture.series] if picture.series else [])} <= set(table.columns):
+        return []
+    figure = _drawn(result.name, table, picture)
+    return [figure] if figure.curves else []
+
+
+def _drawn(name: str, table: Table, picture: Picture) -> Figure:
+    places: dict[str, int] = {}
+    points: dict[str, dict[int, tuple[float, float, float]]] = {}
+    for row in table.rows:
+        cells = dict(zip(table.columns, row, strict=True))
+        place = "\n".join([_short(str(cells[column])) for column in picture.names])
+        for value in picture.values:
+            point = _point(cells[value])
+            if point is not None:
+                series = str(cells[picture.series]) if picture.series else value
+                x = places.setdefault(place, len(places))
+                points.setdefault(series, {}).setdefault(x, point)
+    label = picture.values[0] if picture.series else ""
+    title = f"{table.title} ({picture.source})" if picture.source else table.title
+    below = ", ".join([column for column in picture.names if column])
+    return Figure(name, title, below, label, _curves(points), picture.y_log, x_names=list(places))
+
+
+def _curves(points: dict[str, dict[int, tuple[float, float, float]]]) -> list[Curve]:
+    return [
+        Curve(
+            series,
+            [float(x) for x in found],
+            *[[point[i] for point in found.values()] for i in range(3)],
+        )
+        for series, found in points.items()
+    ]
+
+
+def _point(cell: Cell) -> tuple[float, float, float] | None:
+    """Value and interval of a cell like 0.97 (0.93 to 0.98); without an interval, the value three times."""
+    found = _CELL.match(str(cell))
+    if found is None:
+        return None
+    value, low, high = [float(text.replace(",", "")) if text else None for text in found.groups()]
+    assert value is not None
+    return value, value if low is None else low, value if high is None else high
+
+
+def overviews(results: Sequence[Result]) -> list[Figure]:
+    """What the mark costs an agent, in every environment that has a result; none if there is no such result."""
+    places: dict[str, int] = {}
+    points: dict[str, dict[int, tuple[float, float, float]]] = {policy: {} for policy in SHOWN}
+    for table in [table for result in results for table in result.tables if AGAINST in table.columns]:
+        for row in table.rows:
+            cells = dict(zip(table.columns, row, strict=True))
+            place, point = _agent(table, cells), _point(cells[AGAINST])
+            if place and point is not None and cells["policy"] in points:
+                points[str(cells["policy"])][places.setdefault(place, len(places))] = point
+    if not places:
+        return []
+    curves = _curves({policy: found for policy, found in points.items() if found})
+    title = "What a mark costs the agent: success against the unmarked one (ε: softened expert, else a language model)"
+    return [Figure("utility", title, "", "points of success, 95 % interval", curves, x_names=list(places))]
+
+
+def _agent(table: Table, cells: Mapping[str, Cell]) -> str:
+    """Who plays, and where; nothing where too few episodes were played to compare."""
+    if "epsilon" in cells:
+        return f"{_place(table.title)}\nε {cells['epsilon']}"
+    if "TOST interval" in cells:
+        return "\n".join(["ToolBench", *re.split(r"(?i)-instruct", str(cells["model"]))[0].split("-", 1)])
+    return ""
+
+
+def _place(title: str) -> str:
+    """ALFWorld ID, by policy: ALFWorld ID, one word below the other."""
+    return "\n".join(re.split(r",| \(", title)[0].split()[:2])
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 24 else text[:23] + "…"
