@@ -27,7 +27,7 @@ from agentmark_lab.experiment import Claim, Curve, Findings, Machine, Result, Re
 from agentmark_lab.figures import draw
 from agentmark_lab.parallel import map_chunks, resumable
 from agentmark_lab.pictures import PICTURES, figures_of, overviews
-from agentmark_lab.report import load_results, render
+from agentmark_lab.report import load_results, render_front, render_page
 from agentmark_lab.stats import (
     bernstein_margin,
     bonferroni,
@@ -431,14 +431,15 @@ def some_result(**changes) -> Result:
 
 
 def test_page_shows_claims_tables_and_circumstances():
-    page = render([some_result()])
+    page = render_page(some_result())
     for line in (
-        "## A title",
+        "# A title",
         "- Holds: it is so.",
         "| what | count |",
         "| a \\| b | 1,234 |",
         "Counted twice.",
-        "`agentmark lab run marginals` (seed 1, 12 s",
+        "    agentmark lab run marginals",
+        "Seed 1, 12 s",
     ):
         assert line in page
     assert "Warning" not in page
@@ -459,8 +460,8 @@ def test_the_command_names_the_models_of_an_experiment_that_asks_some(monkeypatc
 
 
 def test_page_warns_of_quick_and_failed_runs():
-    assert "Warning: a quick run" in render([some_result(quick=True)])
-    assert "Warning: not every claim holds" in render([some_result(passed=False)])
+    assert "Warning: a quick run" in render_page(some_result(quick=True))
+    assert "Warning: not every claim holds" in render_page(some_result(passed=False))
 
 
 def test_the_overview_is_drawn_from_the_tables_on_utility(tmp_path):
@@ -487,7 +488,7 @@ def test_the_overview_is_drawn_from_the_tables_on_utility(tmp_path):
     first = [path.read_bytes() for path in draw(figure, tmp_path)]
     assert [path.read_bytes() for path in draw(figure, tmp_path)] == first
     assert overviews([some_result()]) == []
-    assert "![What a mark costs the agent" in render([some_result(tables=[table])])
+    assert "![What a mark costs the agent" in render_front([some_result(tables=[table])])
 
 
 def test_a_table_is_drawn_where_an_experiment_brings_no_figure():
@@ -551,7 +552,8 @@ def test_commands(tmp_path, capsys):
     assert "passed" in captured.out
     assert "trials" in captured.err
     assert command("table", "--out", str(out), "--docs", str(page)) == 0
-    assert "agentmark lab run false_positives --quick --seed 2" in Path(page).read_text(encoding="utf-8")
+    written = (page.with_suffix("") / "false_positives.md").read_text(encoding="utf-8")
+    assert "agentmark lab run false_positives --quick --seed 2" in written
 
 
 def test_unknown_name_exits_with_two(capsys):
