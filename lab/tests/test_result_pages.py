@@ -118,3 +118,17 @@ def test_a_front_page_without_a_suffix_is_refused(tmp_path, capsys):
     assert main(["lab", "table", "--out", str(RESULTS), "--docs", str(tmp_path / "results")]) == 2
     assert "NAME.md" in capsys.readouterr().err
     assert not list(tmp_path.iterdir())
+
+
+def test_the_differences_in_the_readme_are_those_of_the_results():
+    """Each row of its table on utility names its page; there each figure stands with its policy and who decided."""
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    row = r"^\| \[[^]]+\]\((docs/results/\w+\.md)\)[^|]*\| ([^|]+) \| (\S+) \| (\S+) \| (\S+) \|$"
+    rows = re.findall(row, readme, flags=re.MULTILINE)
+    assert len(rows) == 7
+    for path, who, *figures in rows:
+        setting = who.rpartition("ε ")[2].partition(",")[0].lower()
+        page = (ROOT / path).read_text(encoding="utf-8").splitlines()
+        for policy, figure in zip(("AgentMark-F", "AgentMark-R", "red-green"), figures, strict=True):
+            said = [line for line in page if setting in line.lower() and policy in line]
+            assert any(f" {figure} points" in line or f"| {figure} (" in line for line in said), (path, policy, figure)
