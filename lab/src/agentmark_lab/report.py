@@ -16,7 +16,7 @@ Written by `agentmark lab table` from the files in `results/`; each experiment h
 figures and the command that repeats it. All but the timings repeat exactly, for the seed fixes every key, payload and
 context. (Models behind a URL have a mind of their own; what they said is kept and read again.)
 
-A *claim* must hold, or the experiment fails. An *aim* was set beforehand and may be missed: every missed one is listed
+A *claim* must hold, or the experiment fails. An *aim* may be missed; every one that was is listed
 [at the end](#what-fell-short). The tables leave out what a claim says in brackets; its page has it.
 """
 
