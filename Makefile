@@ -9,7 +9,7 @@ INSTALL := PIP_CONSTRAINT=constraints.txt PIP_DISABLE_PIP_VERSION_CHECK=1 $(BIN)
 ADAPTERS := $(basename $(notdir $(wildcard tests/adapters/*.txt)))
 ADAPTER_TESTS := $(addprefix test-adapter-,$(ADAPTERS))
 
-.PHONY: help demo test test-adapters $(ADAPTER_TESTS) lab test-lab test-local lab-oasis test-oasis test-logs test-transformers lint types check bench results vectors clean
+.PHONY: help demo test test-adapters $(ADAPTER_TESTS) lab test-lab test-local lab-oasis test-oasis test-logs test-transformers lint types check bench results docs vectors clean
 
 help:  ## List the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -118,12 +118,21 @@ check: lint types test  ## All of the above
 bench: $(VENV)/.dev  ## Speed, as ratios to a bare keyed hash
 	@$(BIN)/agentmark lab run speed
 
-results: $(VENV)/.dev  ## What docs/results.md says of the core and the verifier (hours; the environments: make lab)
+results: $(VENV)/.dev  ## What docs/results says of the core and the verifier (hours; the environments: make lab)
 	$(BIN)/agentmark lab run all
 	$(BIN)/agentmark lab table
+
+# With what the annotations of the package name, so that the reference can show them.
+.venvs/docs/.ready: constraints.txt pyproject.toml
+	$(PYTHON) -m venv .venvs/docs
+	PIP_CONSTRAINT=$< PIP_DISABLE_PIP_VERSION_CHECK=1 .venvs/docs/bin/python -m pip install --quiet --editable '.[docs,otel,signed]'
+	@touch $@
+
+docs: .venvs/docs/.ready  ## The documents and the API reference as HTML, in build/docs
+	.venvs/docs/bin/python tools/docs/build.py
 
 vectors: $(BIN)/python  ## Write the test vectors anew; leaves no diff
 	$(BIN)/python tools/make_vectors.py
 
 clean:  ## Remove what the other targets made
-	rm -rf $(VENV) .venvs .mypy_cache .ruff_cache .pytest_cache .hypothesis demo-output
+	rm -rf $(VENV) .venvs .mypy_cache .ruff_cache .pytest_cache .hypothesis demo-output build

@@ -55,7 +55,8 @@ def test_commands(tmp_path, capsys):
     assert "passed" in captured.out
     assert "trials" in captured.err
     assert command("table", "--out", str(out), "--docs", str(page)) == 0
-    assert "agentmark lab run false_positives --quick --seed 2" in Path(page).read_text(encoding="utf-8")
+    written = (page.with_suffix("") / "false_positives.md").read_text(encoding="utf-8")
+    assert "agentmark lab run false_positives --quick --seed 2" in written
 
 
 def test_unknown_name_exits_with_two(capsys):

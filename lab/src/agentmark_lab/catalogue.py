@@ -9,10 +9,11 @@ from agentmark_lab.kit.experiment import Experiment
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Experiments that belong together: a package of its own, and the module of each experiment by its name."""
+    """Experiments that belong together: a package of its own, the question that they answer, and the module of each
+    experiment by its name."""
 
     package: str
-    title: str
+    question: str
     modules: dict[str, str]
 
 
@@ -20,7 +21,7 @@ class Group:
 GROUPS = (
     Group(
         "theory",
-        "What the theorems promise, on the shipped core",
+        "Do the schemes behave as the closed forms say, and what does a step cost?",
         {
             "roundtrip": "roundtrip",
             "marginals": "marginals",
@@ -33,7 +34,7 @@ GROUPS = (
     ),
     Group(
         "verification",
-        "What a verifier may claim, and from how little",
+        "Does the false-positive bound hold, and how soon is an identity named?",
         {
             "validity": "validity",
             "evidence_power": "evidence_power",
@@ -45,7 +46,7 @@ GROUPS = (
     ),
     Group(
         "attacks",
-        "What a log withstands",
+        "What does a log withstand that was damaged, spliced, reworded or forged?",
         {
             "rewriting": "perturbed_lists",
             "rewording": "reworded_observations",
@@ -56,7 +57,8 @@ GROUPS = (
     ),
     Group(
         "utility",
-        "Whether the mark hurts an agent, in real environments",
+        "Does an agent still succeed as often? The agent is an expert with a share of chance, epsilon, and no language "
+        "model; each experiment is shown at its largest epsilon.",
         {
             "alfworld": "alfworld",
             "toolbench": "toolbench",
@@ -67,7 +69,7 @@ GROUPS = (
     ),
     Group(
         "models",
-        "Real language models",
+        "What changes when a real language model states the lists?",
         {
             "language_model": "language_model",
             "model_utility": "model_utility",
@@ -77,7 +79,7 @@ GROUPS = (
     ),
     Group(
         "social",
-        "Agents on a social platform",
+        "Agents on a social platform, and a watermark in their texts beside the one in their behaviors.",
         {"oasis": "oasis", "synthid": "synthid"},
     ),
 )

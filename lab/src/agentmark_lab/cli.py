@@ -27,7 +27,7 @@ from agentmark_lab.kit.options import (
     Options,
 )
 from agentmark_lab.kit.presets import API_KEY_VARIABLE, GGUF_VARIABLE, PRESETS, USUAL_API_KEY_VARIABLE
-from agentmark_lab.report import load_results, render
+from agentmark_lab.report import load_results, write_pages
 
 ALL = "all"
 RESULTS, QUICK_RESULTS = Path("results"), Path("results-quick")
@@ -83,7 +83,12 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
 
     table = commands.add_parser("table", help="write the results up as Markdown")
     table.add_argument("--out", type=Path, default=RESULTS, help=f"folder of the results (default: {RESULTS})")
-    table.add_argument("--docs", type=Path, default=Path("docs/results.md"), help="the page (default: docs/results.md)")
+    table.add_argument(
+        "--docs",
+        type=Path,
+        default=Path("docs/results.md"),
+        help="the front page; a page for each experiment goes into a folder of its name (default: docs/results.md)",
+    )
 
     figures = commands.add_parser("figures", help="draw the results: PNG and SVG (needs matplotlib)")
     figures.add_argument("--out", type=Path, default=RESULTS, help=f"folder of the results (default: {RESULTS})")
@@ -155,7 +160,7 @@ def _misplaced(args: argparse.Namespace) -> str:
 
 def _list() -> int:
     for number, group in enumerate(GROUPS):
-        print(f"{'' if number == 0 else chr(10)}{group.package}: {group.title}")
+        print(f"{'' if number == 0 else chr(10)}{group.package}: {group.question}")
         for name in group.modules:
             print(f"  {name:16} {load(name).TITLE}")
     return 0
@@ -189,6 +194,9 @@ def _report_progress(name: str, message: str) -> None:
 
 
 def _table(folder: Path, docs: Path) -> int:
+    if docs.suffix != ".md":
+        print(f"--docs {docs}: the front page is a file NAME.md; NAME is the folder beside it", file=sys.stderr)
+        return 2
     try:
         results = load_results(folder)
     except ResultError as error:
@@ -197,9 +205,8 @@ def _table(folder: Path, docs: Path) -> int:
     if not results:
         print(f"no results in {folder}; run `agentmark lab run all` first", file=sys.stderr)
         return 2
-    docs.parent.mkdir(parents=True, exist_ok=True)
-    docs.write_text(render(results), encoding="utf-8")
-    print(f"{len(results)} results written to {docs}")
+    write_pages(results, docs)
+    print(f"{len(results)} results written to {docs} and {docs.with_suffix('')}")
     return 0
 
 

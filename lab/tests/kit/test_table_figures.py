@@ -12,7 +12,7 @@ from agentmark_lab.kit.experiment import (
 )
 from agentmark_lab.kit.plotting import draw
 from agentmark_lab.kit.table_figures import PICTURES, figures_of, overviews
-from agentmark_lab.report import render
+from agentmark_lab.report import render_front
 from lab_support import some_result
 
 
@@ -40,7 +40,7 @@ def test_the_overview_is_drawn_from_the_tables_on_utility(tmp_path):
     first = [path.read_bytes() for path in draw(figure, tmp_path)]
     assert [path.read_bytes() for path in draw(figure, tmp_path)] == first
     assert overviews([some_result()]) == []
-    assert "![What a mark costs the agent" in render([some_result(tables=[table])])
+    assert "![What a mark costs the agent" in render_front([some_result(tables=[table])])
 
 
 def test_a_table_is_drawn_where_an_experiment_brings_no_figure():

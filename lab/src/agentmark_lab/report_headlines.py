@@ -1,0 +1,119 @@
+"""What the front page of the results shows of each experiment: the claims that matter most."""
+
+# One or two fragments of claims for each experiment: the first claim that holds such a fragment is shown beside it. A
+# fragment holds no measured figure, so that it fits whatever is measured next.
+HEADLINES: dict[str, tuple[str, ...]] = {
+    "roundtrip": (
+        "AgentMark-F: ",
+        "AgentMark-R: ",
+    ),
+    "marginals": ("No choice frequency differs",),
+    "false_positives": (
+        "Unmarked log: ",
+        "Wrong key: ",
+    ),
+    "capacity": (
+        "AgentMark-F: the mean bits",
+        "AgentMark-R: the mean bits",
+    ),
+    "samplers": (
+        "carries the most",
+        "preserve the distribution",
+    ),
+    "capacity_entropy": (
+        "AgentMark-F: on each",
+        "AgentMark-R: on each",
+    ),
+    "speed": (
+        "F encode",
+        "R encode",
+    ),
+    "validity": (
+        "accepted more often than the bound",
+        "mean e-value",
+    ),
+    "identification": (
+        "median",
+        "nobody is named",
+    ),
+    "evidence_power": (
+        "R, ToolBench-like, full list, noise: default mixture",
+        "R, ALFWorld-like, full list, noise: default mixture",
+    ),
+    "single_episode": (
+        "F, 20 steps",
+        "R, 20 steps",
+    ),
+    "weaker_views": (
+        "ToolBench-like, weights at two decimals",
+        "ToolBench-like, partial lists",
+    ),
+    "registry_scale": (
+        "F: of ",
+        "R: of ",
+    ),
+    "attacks": (
+        "No attack makes the verifier",
+        "can be made to help",
+    ),
+    "erasure": (
+        "50% of the records lost",
+        "80% of the records lost",
+    ),
+    "splices": (
+        "F, L = 16, three agents",
+        "R, L = 16, three agents",
+    ),
+    "rewriting": (
+        "F, L = 8, rewritten",
+        "R, L = 8, rewritten",
+    ),
+    "rewording": (
+        ", R: ",
+        ", F: ",
+    ),
+    "alfworld": (
+        "Epsilon 0.5, ID and OOD together: AgentMark-F succeeds",
+        "Epsilon 0.5, ID and OOD together: AgentMark-R succeeds",
+    ),
+    "toolbench": (
+        "epsilon 0.15: AgentMark-F succeeds",
+        "epsilon 0.15: AgentMark-R succeeds",
+    ),
+    "bfcl": (
+        "epsilon 0.15: AgentMark-F succeeds",
+        "epsilon 0.15: AgentMark-R succeeds",
+    ),
+    "agentdojo": (
+        "epsilon 0.15: AgentMark-F succeeds",
+        "epsilon 0.15: AgentMark-R succeeds",
+    ),
+    "scienceworld": (
+        "epsilon 0.15: AgentMark-F succeeds",
+        "epsilon 0.15: AgentMark-R succeeds",
+    ),
+    "language_model": (
+        "AgentMark-F: the identity is read",
+        "AgentMark-R: the identity is read",
+    ),
+    "model_utility": (
+        "AgentMark-F succeeds",
+        "AgentMark-R succeeds",
+    ),
+    "elicitation": (
+        "reading logits",
+        "names its identity",
+    ),
+    "calibration": (
+        "logits-names",
+        "verbalised",
+    ),
+    "oasis": (
+        "identities are named",
+        "the actions of the marked",
+    ),
+    "synthid": (
+        "both: the 8-bit identity",
+        "both: SynthID-Text",
+    ),
+}

@@ -1,0 +1,133 @@
+"""docs/results.md and docs/results/: what is committed is what `agentmark lab table` writes."""
+
+import re
+from pathlib import Path
+
+import pytest
+from agentmark_lab.catalogue import EXPERIMENTS
+from agentmark_lab.experiment import Machine, Result, Table
+from agentmark_lab.report import NOTHING_FELL_SHORT, load_results, render_front, render_page, write_pages
+from agentmark_lab.report_headlines import HEADLINES
+
+from agentmark.cli import main
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+RESULTS = ROOT / "results"
+# What a reader finishes.
+LONGEST_FRONT_PAGE = 130
+
+
+def some_result(name: str = "marginals", *, title: str = "A title", claims: list[str], passed: bool = True) -> Result:
+    return Result(
+        name=name,
+        title=title,
+        command=f"agentmark lab run {name}",
+        seed=1,
+        quick=False,
+        machine=Machine("CPython 3.11", "Linux", "a processor", 2),
+        version="0.1.0",
+        seconds=12.3,
+        passed=passed,
+        claims=claims,
+        tables=[Table("A table", ["what", "count"], [["x", 1234]])],
+        data={},
+    )
+
+
+def test_the_committed_pages_are_what_the_command_writes(tmp_path):
+    written = write_pages(load_results(RESULTS), tmp_path / "results.md")
+    for path in written:
+        committed = DOCS / path.relative_to(tmp_path)
+        again = "run `agentmark lab table`"
+        assert committed.exists(), f"{committed.relative_to(ROOT)} is missing: {again}"
+        assert committed.read_bytes() == path.read_bytes(), f"{committed.relative_to(ROOT)} is out of date: {again}"
+    names = {path.relative_to(tmp_path) for path in written}
+    assert {path.relative_to(DOCS) for path in (DOCS / "results").iterdir()} == names - {Path("results.md")}
+
+
+def test_the_front_page_leads_to_every_experiment_and_can_be_finished():
+    results = load_results(RESULTS)
+    page = render_front(results)
+    assert len(page.splitlines()) <= LONGEST_FRONT_PAGE
+    rows = [line for line in page.splitlines() if line.startswith("| [")]
+    for result in results:
+        assert len([row for row in rows if f"](results/{result.name}.md)" in row]) == 1, result.name
+
+
+def test_every_missed_aim_is_on_the_front_page_in_full():
+    results = load_results(RESULTS)
+    page = render_front(results)
+    missed = [claim for result in results for claim in result.claims if claim.startswith("Aim not met: ")]
+    assert missed
+    for claim in missed:
+        assert f"  - **Aim not met:** {claim.removeprefix('Aim not met: ')}\n" in page
+
+
+def test_every_experiment_has_its_headlines():
+    assert sorted(HEADLINES) == sorted(EXPERIMENTS)
+
+
+@pytest.mark.parametrize("name", HEADLINES)
+def test_headlines_are_claims_of_the_result(name):
+    fragments = HEADLINES[name]
+    assert 1 <= len(fragments) <= 2
+    claims = Result.load(RESULTS / f"{name}.json").claims
+    for fragment in fragments:
+        assert any(fragment in claim for claim in claims), f"no claim says {fragment!r}"
+
+
+def test_what_does_not_hold_comes_first_and_is_counted():
+    late = some_result(
+        "speed", title="Late", claims=["DOES NOT HOLD: it is so (0 of 9).", "Holds: else."], passed=False
+    )
+    early = some_result("roundtrip", title="Early", claims=["Aim not met: it is fast (aim: 3)."])
+    page = render_front([early, late])
+    assert "2 experiments: **1 of 2** claims hold, **0 of 1** aims are met." in page
+    shortfall = page[page.index("## What fell short") :]
+    assert re.findall(r"\*\*(.*?):\*\* (.*)", shortfall) == [
+        ("DOES NOT HOLD", "it is so (0 of 9)."),
+        ("Aim not met", "it is fast (aim: 3)."),
+    ]
+    # In the table of its group it stands in short.
+    assert "| **DOES NOT HOLD:** it is so. |" in page
+
+
+def test_a_front_page_with_nothing_to_regret_says_so():
+    page = render_front([some_result(claims=["Holds: it is so (twice)."])])
+    assert NOTHING_FELL_SHORT in page
+    assert "| [A title](results/marginals.md) | it is so. | 1 of 1 |" in page
+
+
+def test_a_result_of_no_group_is_shown_and_one_from_elsewhere_stands_with_its_experiment():
+    page = render_front([some_result("language_model-bfcl", claims=[]), some_result("zebra", claims=["Holds: a."])])
+    assert page.index("## Models") < page.index("results/language_model-bfcl.md") < page.index("## Others")
+    assert page.index("## Others") < page.index("results/zebra.md")
+
+
+def test_the_page_of_an_experiment_leads_back_and_says_how_to_repeat_it():
+    page = render_page(some_result(claims=["Holds: it is so.", "Aim not met: nor so."]))
+    assert page.startswith("# A title\n\n[All results](../results.md)\n")
+    assert "- **Aim not met:** nor so." in page
+    assert "## A table\n\n| what | count |\n" in page
+    assert "## Repeat it\n\n    agentmark lab run marginals\n" in page
+
+
+def test_a_front_page_without_a_suffix_is_refused(tmp_path, capsys):
+    assert main(["lab", "table", "--out", str(RESULTS), "--docs", str(tmp_path / "results")]) == 2
+    assert "NAME.md" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_differences_in_the_readme_are_those_of_the_results():
+    """Each row of its table on utility names its page; there each figure stands with its policy and who decided."""
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    row = r"^\| \[[^]]+\]\((docs/results/\w+\.md)\)[^|]*\| ([^|]+) \| (\S+) \| (\S+) \| (\S+) \|$"
+    rows = re.findall(row, readme, flags=re.MULTILINE)
+    assert len(rows) == 7
+    for path, who, *figures in rows:
+        setting = who.rpartition("ε ")[2].partition(",")[0].lower()
+        page = (ROOT / path).read_text(encoding="utf-8").splitlines()
+        for policy, figure in zip(("AgentMark-F", "AgentMark-R", "red-green"), figures, strict=True):
+            said = [line for line in page if setting in line.lower() and policy in line]
+            assert any(f" {figure} points" in line or f"| {figure} (" in line for line in said), (path, policy, figure)
