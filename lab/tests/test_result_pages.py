@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from agentmark_lab.catalogue import EXPERIMENTS
-from agentmark_lab.experiment import Machine, Result, Table
+from agentmark_lab.kit.experiment import Machine, Result, Table
 from agentmark_lab.report import NOTHING_FELL_SHORT, load_results, render_front, render_page, write_pages
 from agentmark_lab.report_headlines import HEADLINES
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from agentmark.version import __version__
 
 if TYPE_CHECKING:
+    from agentmark.audit.case import Answer, Case, LostPlace, ReportOrder
     from agentmark.chain.check import ChainReport, verify_chain
     from agentmark.chain.writer import ChainWriter
     from agentmark.core.distribution import BehaviorDistribution
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from agentmark.keys.signing import SigningError, SigningKey
     from agentmark.log.jsonl import LogWriter
     from agentmark.log.otel import OtelSink
-    from agentmark.log.read.open import open_log, read_log
+    from agentmark.log.read.open import UnreadLogError, open_log, read_log
     from agentmark.log.rotating import RotatingLog
     from agentmark.log.sink import Sink
     from agentmark.log.sqlite import SqliteLog
@@ -30,10 +31,13 @@ if TYPE_CHECKING:
     from agentmark.verify.verdict import Placement, Segment, Verdict
     from agentmark.verify.verifier import Verifier
 
+
 # Where each public name lives. It is imported when it is first used: an agent that only marks loads no verifier.
 _HOMES = {
     "AgentMarkError": "agentmark.core.errors",
+    "Answer": "agentmark.audit.case",
     "BehaviorDistribution": "agentmark.core.distribution",
+    "Case": "agentmark.audit.case",
     "ChainReport": "agentmark.chain.check",
     "ChainWriter": "agentmark.chain.writer",
     "Choice": "agentmark.embed.session",
@@ -46,6 +50,7 @@ _HOMES = {
     "Identity": "agentmark.identity.registry",
     "KeyFileError": "agentmark.keys.errors",
     "LogWriter": "agentmark.log.jsonl",
+    "LostPlace": "agentmark.audit.case",
     "MissingExtraError": "agentmark.errors",
     "OtelSink": "agentmark.log.otel",
     "PayloadError": "agentmark.core.errors",
@@ -54,6 +59,7 @@ _HOMES = {
     "RecordVersionError": "agentmark.record",
     "Registry": "agentmark.identity.registry",
     "RegistryError": "agentmark.identity.errors",
+    "ReportOrder": "agentmark.audit.case",
     "RotatingLog": "agentmark.log.rotating",
     "Segment": "agentmark.verify.verdict",
     "Session": "agentmark.embed.session",
@@ -64,6 +70,7 @@ _HOMES = {
     "Sink": "agentmark.log.sink",
     "SqliteLog": "agentmark.log.sqlite",
     "StepRecord": "agentmark.record",
+    "UnreadLogError": "agentmark.log.read.open",
     "Verdict": "agentmark.verify.verdict",
     "Verifier": "agentmark.verify.verifier",
     "open_log": "agentmark.log.read.open",
@@ -86,7 +93,9 @@ def __dir__() -> list[str]:
 
 __all__ = [
     "AgentMarkError",
+    "Answer",
     "BehaviorDistribution",
+    "Case",
     "ChainReport",
     "ChainWriter",
     "Choice",
@@ -99,6 +108,7 @@ __all__ = [
     "Identity",
     "KeyFileError",
     "LogWriter",
+    "LostPlace",
     "MissingExtraError",
     "OtelSink",
     "PayloadError",
@@ -107,6 +117,7 @@ __all__ = [
     "RecordVersionError",
     "Registry",
     "RegistryError",
+    "ReportOrder",
     "RotatingLog",
     "Segment",
     "Session",
@@ -117,6 +128,7 @@ __all__ = [
     "Sink",
     "SqliteLog",
     "StepRecord",
+    "UnreadLogError",
     "Verdict",
     "Verifier",
     "__version__",

@@ -206,11 +206,11 @@ def _boolean(content: dict[str, Any], name: str, where: str) -> bool:
 
 def _scheme(content: dict[str, Any], where: str) -> str:
     scheme = content["scheme"]
-    if scheme not in SCHEMES:
+    if not isinstance(scheme, str) or scheme not in SCHEMES:
         raise RecordVersionError(
             where, "scheme", scheme, f"schemes {' and '.join(SCHEMES)} of version {RECORD_VERSION}"
         )
-    return str(scheme)
+    return scheme
 
 
 def _payload_len(content: dict[str, Any], where: str) -> int:

@@ -74,7 +74,7 @@ PLANTED = {
     "lab": (
         "cli/lab.py",
         lazily("from agentmark_lab.cli import add_parser"),
-        "cli.lab imports agentmark_lab.cli: agentmark_lab has no rank in the table",
+        "cli.lab imports agentmark_lab: agentmark_lab has no rank in the table",
     ),
 }
 
