@@ -25,7 +25,6 @@ def as_lines(rows: list[Any]) -> bytes:
     return b"".join(as_json_text(row) + b"\n" for row in rows)
 
 
-# The shapes, made by hand after the vendors' documentation and source (docs/logs.md says which).
 def otlp_span(line: Any, **more: Any) -> dict[str, Any]:
     attributes = [{"key": "gen_ai.operation.name", "value": {"stringValue": "decide"}}]
     attributes.append({"key": "agentmark.record", "value": {"stringValue": line}})
