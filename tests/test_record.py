@@ -90,7 +90,8 @@ def test_a_broken_record_names_itself_and_its_field(line: str, field: str) -> No
 
 
 @pytest.mark.parametrize(
-    ("change", "found"), [({"agentmark": 2}, "2"), ({"agentmark": "1"}, "'1'"), ({"scheme": "Q"}, "'Q'")]
+    ("change", "found"),
+    [({"agentmark": 2}, "2"), ({"agentmark": "1"}, "'1'"), ({"scheme": "Q"}, "'Q'"), ({"scheme": {}}, "{}")],
 )
 def test_an_unknown_version_or_scheme_names_both(change: dict[str, Any], found: str) -> None:
     with pytest.raises(RecordVersionError, match=f"found {found}, this build reads .*version 1"):

@@ -95,7 +95,7 @@ def _imports(path: Path, module: str, modules: set[str]) -> Iterator[str]:
 
 def _known(dotted: str, modules: set[str]) -> Iterator[str]:
     if dotted.split(".", maxsplit=1)[0] == f"{PACKAGE}_lab":
-        yield dotted
+        yield f"{PACKAGE}_lab"
     elif dotted == PACKAGE:
         yield "(front door)"
     elif dotted.startswith(f"{PACKAGE}.") and dotted.removeprefix(f"{PACKAGE}.") in modules:

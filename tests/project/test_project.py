@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from layers import RANKS
 
 import agentmark
 from agentmark.cli import main
@@ -131,3 +132,35 @@ def test_help(command: str, capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_the_changelog_has_this_version() -> None:
     assert f"## {agentmark.__version__}" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+
+
+def test_files_named_in_the_architecture_exist() -> None:
+    """The walk of one decision out and back, and where a new part goes."""
+    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    named = re.findall(r"`((?:src|lab|tests)/[\w./]+)`", text)
+    assert len(named) > 40
+    for path in named:
+        assert (ROOT / path).exists(), path
+    walk = text.partition("## One decision, out and back")[2].partition("## Where")[0]
+    walked = re.findall(r"`src/agentmark/(\w+)", walk)
+    assert {"adapters", "wire", "elicit", "embed", "log", "audit", "verify", "report"} <= set(walked)
+
+
+def test_the_rooms_in_the_architecture_are_those_of_the_table() -> None:
+    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    rows = text.partition("## The rooms")[2].partition("## The laws")[0]
+    lines = [re.findall(r"`(\w+)(?:/|\.py)`", row.split("|")[1]) for row in rows.splitlines() if row.startswith("| `")]
+    ranks = [set(rank) - {"version", "__main__"} for rank in RANKS]
+    # Errors and times come before the record there as here; the version and the entry point are no rooms to visit.
+    assert [set(line) for line in lines] == [rank for rank in ranks if rank]
+
+
+def test_every_law_that_the_code_cites_is_defined() -> None:
+    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    laws = set(re.findall(r"^\| (L\d+) \|", text, flags=re.MULTILINE))
+    assert laws == {f"L{number}" for number in range(1, 13)}
+    cited = set()
+    for folder in ("src", "lab", "tests", "docs"):
+        for path in [*(ROOT / folder).rglob("*.py"), *(ROOT / folder).rglob("*.md")]:
+            cited |= set(re.findall(r"[lL]aw (L\d+)", path.read_text(encoding="utf-8")))
+    assert cited <= laws
