@@ -40,7 +40,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="agentmark",
-        description="Hide an identity in an agent's decisions without changing them; read it back from its log.",
+        description="Hide an identity in an agent's decisions, each as likely as before; read it back from its log.",
     )
     parser.add_argument("--version", action="version", version=f"agentmark {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)

@@ -50,7 +50,7 @@ def render_page(result: DemoResult) -> str:
         "<!doctype html><html lang=en><meta charset=utf-8>",
         '<meta name=viewport content="width=device-width, initial-scale=1">',
         f"<title>AgentMark demo</title><style>{STYLE}</style>",
-        "<h1>An agent's decisions, marked without changing them</h1>",
+        "<h1>An agent's decisions, marked, and each as likely as before</h1>",
         f"<p class=lead>A courier robot decided for tenant <b>{escape(TENANT)}</b>. AgentMark chose from the robot's "
         f"own probability lists with keyed randomness. {LOSS_RATE:.0%} of its log is gone, records of another agent "
         "are mixed in, and the rest is shuffled.</p>",
