@@ -2,7 +2,7 @@
 
 from agentmark.core.distribution import TOTAL_WEIGHT
 from agentmark.demo.model_run import ModelDemoResult
-from agentmark.demo.recovery import LOSS_RATE
+from agentmark.demo.recovery import recovery_lines
 from agentmark.demo.run import TENANT
 from agentmark.record import StepRecord
 
@@ -13,7 +13,9 @@ NEAR_CHANCE = (
 
 
 def render_model_text(result: ModelDemoResult) -> str:
-    return "\n".join([*_decision(result), "", *_episodes(result), "", *_recovery(result), "", *_next_steps(result)])
+    return "\n".join(
+        [*_decision(result), "", *_episodes(result), "", *recovery_lines(result.recovery), "", *_next_steps(result)]
+    )
 
 
 def _decision(result: ModelDemoResult) -> list[str]:
@@ -49,18 +51,6 @@ def _episodes(result: ModelDemoResult) -> list[str]:
         f"    {result.mean_entropy:.2f} bits of entropy a decision{missing}; {result.unmarked} decisions unmarked",
     ]
     return [*lines, NEAR_CHANCE] if result.near_chance else lines
-
-
-def _recovery(result: ModelDemoResult) -> list[str]:
-    recovery = result.recovery
-    return [
-        f"AgentMark-{recovery.scheme}: {recovery.logged} decisions were logged. {LOSS_RATE:.0%} of them are lost,",
-        f"{recovery.foreign} of another agent's join under our key id, and the {len(recovery.damaged)} records left "
-        "are shuffled.",
-        f"    right key:   {recovery.verdict.sentence}",
-        f"    wrong key:   {recovery.wrong_key.sentence}",
-        f"    12 records:  {recovery.short.sentence}",
-    ]
 
 
 def _next_steps(result: ModelDemoResult) -> list[str]:

@@ -80,3 +80,15 @@ def _evidence(records: Iterable[StepRecord], key: SharedKey, payload: int, paylo
         if reading is not None:
             evidence.update(reading.e_value(payload))
         yield evidence.bits
+
+
+def recovery_lines(recovery: Recovery) -> list[str]:
+    """What was lost, and what was read all the same, for a terminal."""
+    left = len(recovery.damaged)
+    return [
+        f"AgentMark-{recovery.scheme}: {recovery.logged} decisions were logged. {LOSS_RATE:.0%} of them are lost,",
+        f"{recovery.foreign} of another agent's join under our key id, and the {left} records left are shuffled.",
+        f"    right key:   {recovery.verdict.sentence}",
+        f"    wrong key:   {recovery.wrong_key.sentence}",
+        f"    12 records:  {recovery.short.sentence}",
+    ]

@@ -1,7 +1,7 @@
 """The demonstration as text for a terminal."""
 
 from agentmark.core.distribution import TOTAL_WEIGHT
-from agentmark.demo.recovery import LOSS_RATE, Recovery
+from agentmark.demo.recovery import recovery_lines
 from agentmark.demo.run import PAYLOAD_LEN, TENANT, DemoResult
 from agentmark.record import StepRecord
 
@@ -13,7 +13,7 @@ def render_text(result: DemoResult) -> str:
             "",
             *_utility(result),
             "",
-            *[line for recovery in result.recoveries for line in (*_recovery(recovery), "")],
+            *[line for recovery in result.recoveries for line in (*recovery_lines(recovery), "")],
             *_next_steps(result),
         ]
     )
@@ -44,17 +44,6 @@ def _utility(result: DemoResult) -> list[str]:
         "AgentMark keeps every probability: only luck separates its rows from the first. A biased mark costs success.",
     ]
     return lines
-
-
-def _recovery(recovery: Recovery) -> list[str]:
-    left = len(recovery.damaged)
-    return [
-        f"AgentMark-{recovery.scheme}: {recovery.logged} decisions were logged. {LOSS_RATE:.0%} of them are lost,",
-        f"{recovery.foreign} of another agent's join under our key id, and the {left} records left are shuffled.",
-        f"    right key:   {recovery.verdict.sentence}",
-        f"    wrong key:   {recovery.wrong_key.sentence}",
-        f"    12 records:  {recovery.short.sentence}",
-    ]
 
 
 def _next_steps(result: DemoResult) -> list[str]:
