@@ -99,7 +99,7 @@ def test_it_repeats_in_another_process(environment: Any, work: Path) -> None:
         "episode = environment.start(Task('use-thermometer/405', 'Measurement'), seed=3)\n"
         "print(env_checks.finish(episode, env_checks.wandering(4, 0.5), max_steps=40))\n"
     )
-    here = Path(__file__).parent
+    here = Path(__file__).parents[1]
     run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, cwd=here)
     episode = environment.start(task(environment, "use-thermometer/405"), seed=3)
     assert run.stdout.strip() == str(env_checks.finish(episode, env_checks.wandering(4, 0.5), max_steps=40))
