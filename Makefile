@@ -9,7 +9,7 @@ INSTALL := PIP_CONSTRAINT=constraints.txt PIP_DISABLE_PIP_VERSION_CHECK=1 $(BIN)
 ADAPTERS := $(basename $(notdir $(wildcard tests/adapters/*.txt)))
 ADAPTER_TESTS := $(addprefix test-adapter-,$(ADAPTERS))
 
-.PHONY: help demo test test-adapters $(ADAPTER_TESTS) lab test-lab test-local lab-oasis test-oasis test-logs test-transformers lint types check bench results docs vectors clean
+.PHONY: help demo test test-slow test-adapters $(ADAPTER_TESTS) lab test-lab test-local lab-oasis test-oasis test-logs test-transformers lint types check bench results docs vectors clean
 
 help:  ## List the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -29,8 +29,11 @@ $(VENV)/.dev: $(VENV)/.runtime lab/pyproject.toml
 demo: $(VENV)/.runtime  ## Mark an agent's decisions, damage its log, read the identity back
 	@$(BIN)/agentmark demo
 
-test: $(VENV)/.dev  ## Run the tests
-	$(BIN)/python -m pytest --numprocesses auto
+test: $(VENV)/.dev  ## Run the tests, without the long ones
+	$(BIN)/python -m pytest --numprocesses auto -m 'not slow'
+
+test-slow: $(VENV)/.dev  ## Run the long statistics, and the demonstration as it is
+	$(BIN)/python -m pytest --numprocesses auto -m slow
 
 # The adapter for LiteLLM needs LiteLLM; its tests need the proxy that it plugs into.
 NEEDED_BY_TESTS_litellm := 'litellm[proxy]'

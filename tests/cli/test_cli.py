@@ -43,6 +43,10 @@ def write_log(path: str, steps: int = 60, **settings: object) -> None:
             log.write(record)
 
 
+# What a stranger's key finds takes long to rule out; a test need not wait for the whole search.
+LIMITED = ("--search-limit", "100000")
+
+
 def test_from_key_to_verdict(run: Run) -> None:
     assert run("keygen", "key.json")[0] == 0
     assert run("identity", "registry.jsonl", "--issue", "tenant-0042")[0] == 0
@@ -55,7 +59,9 @@ def test_from_key_to_verdict(run: Run) -> None:
     assert status == 0
     assert len(out.splitlines()) == 80
     assert set(json.loads(out.splitlines()[0])) == {"choice"}
-    status, out, _ = run("verify", "run.jsonl", "--key", "key.json", "--registry", "registry.jsonl", "--control")
+    status, out, _ = run(
+        "verify", "run.jsonl", "--key", "key.json", "--registry", "registry.jsonl", "--control", *LIMITED
+    )
     assert status == 0
     assert out.startswith("Attributed to 'tenant-0042'")
     assert "with a random key: Not attributed" in out
@@ -310,6 +316,7 @@ def test_a_closed_pipe_is_not_an_error(tmp_path: Path) -> None:
     assert "2000 records" in done.stdout
 
 
+@pytest.mark.slow
 def test_the_demo_tells_its_story(run: Run) -> None:
     status, out, err = run("demo", "--out", "demo")
     assert status == 0

@@ -346,6 +346,7 @@ def test_a_log_relabelled_with_another_length_names_nobody(scheme: str, payload:
     assert not Verifier(KEY, search_limit=1 << 17).verify(forged).accepted
 
 
+@pytest.mark.slow
 @SCHEMES
 def test_unmarked_logs_are_accepted_no_more_often_than_the_bound_says(scheme: str) -> None:
     """Null logs at a threshold of 1/8: acceptance must not exceed it (600 logs, five standard errors).

@@ -12,8 +12,12 @@ from agentmark_lab.kit.experiment import (
 from agentmark_lab.kit.options import Options
 from lab_support import silent
 
+# Quick as they are, these take ten seconds and more; their parts have tests of their own.
+SLOW = {"attacks", "marginals", "rewriting"}
+EACH = [pytest.param(name, marks=pytest.mark.slow if name in SLOW else ()) for name in EXPERIMENTS]
 
-@pytest.mark.parametrize("name", EXPERIMENTS)
+
+@pytest.mark.parametrize("name", EACH)
 def test_quick_version_passes_and_is_kept(name: str, quick: Options, tmp_path: Path) -> None:
     try:
         result = perform(load(name), quick, silent)

@@ -49,6 +49,7 @@ def test_a_trial_that_one_policy_has_not_played_is_left_out() -> None:
     assert (found.tasks, found.episodes, found.difference) == (3, 3, 0.0)
 
 
+@pytest.mark.slow
 def test_power_of_the_equivalence_test() -> None:
     """H0: the stated chance is that with which two equal policies are shown to be equivalent. 400 experiments of 2,000
     pairs at 90 % success, whose standard error is sqrt(0.18 / 2000), 0.95 points; within four standard errors."""

@@ -13,9 +13,8 @@ NEAR_CHANCE = (
 
 
 def render_model_text(result: ModelDemoResult) -> str:
-    return "\n".join(
-        [*_decision(result), "", *_episodes(result), "", *recovery_lines(result.recovery), "", *_next_steps(result)]
-    )
+    parts = (_decision(result), _episodes(result), recovery_lines(result.recovery), _next_steps(result))
+    return "\n\n".join(["\n".join(part) for part in parts])
 
 
 def _decision(result: ModelDemoResult) -> list[str]:

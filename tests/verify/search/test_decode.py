@@ -102,6 +102,7 @@ def test_the_registry_scan_without_numpy(monkeypatch: pytest.MonkeyPatch) -> Non
     assert fast[0] == 9
 
 
+@pytest.mark.slow
 @SCHEMES
 @pytest.mark.parametrize("foreign", [0.0, 0.1, 0.5])
 def test_a_registry_pays_for_its_names_only(scheme: str, foreign: float) -> None:
