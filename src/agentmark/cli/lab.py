@@ -17,7 +17,7 @@ class LabMissingError(AgentMarkError):
     def __init__(self) -> None:
         super().__init__(
             "the lab is not installed: in a clone, `make lab` installs it with its environments under .venvs/lab, "
-            "and `pip install ./lab` installs the experiments alone"
+            "and `pip install . ./lab` installs the experiments alone"
         )
 
 

@@ -48,7 +48,8 @@ def add_parser(commands: Any) -> None:
     parser.add_argument(
         "--claim",
         metavar="PAYLOAD",
-        help="only ask whether it is this identity: a name in the registry, a number, 0x..., or text that fits",
+        help="only ask whether it is this identity: a number, 0x..., or a name in the registry (which goes before a "
+        "number); without a registry also text that fits",
     )
     parser.add_argument("--payload-len", type=int, metavar="BITS", help="default: what most records state")
     parser.add_argument(

@@ -12,10 +12,8 @@ from struct import Struct
 from agentmark.core.distribution import TOTAL_WEIGHT, BehaviorDistribution
 from agentmark.core.prf import BLOCK_SIZE, R_CLOCK, R_PAD, R_ROWS
 from agentmark.core.rlnc import coefficient_rows, pad_bits, row_parities
-from agentmark.core.symbols import SoftSymbols, SymbolSet
+from agentmark.core.symbols import SYMBOL_BITS, SYMBOL_COUNT, SoftSymbols, SymbolSet
 
-SYMBOL_BITS = 8
-SYMBOL_COUNT = 1 << SYMBOL_BITS
 LANES = BLOCK_SIZE // 8
 
 # Two maths libraries may differ in the last bits of a logarithm. Closer than this, the race is not decided by it:

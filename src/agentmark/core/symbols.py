@@ -7,6 +7,10 @@ from typing import Self
 
 from agentmark.core.rlnc import Equation, row_parities
 
+# A step carries a symbol of at most this many coded bits, as far as it is searched for symbol by symbol.
+SYMBOL_BITS = 8
+SYMBOL_COUNT = 1 << SYMBOL_BITS
+
 
 @dataclass(frozen=True, slots=True)
 class SymbolSet:

@@ -7,7 +7,7 @@ from math import comb, exp, fsum, lgamma, log, log2
 from agentmark.core.cyclic_shift import short_len
 from agentmark.core.distribution import TOTAL_WEIGHT, BehaviorDistribution
 from agentmark.core.recombination import bin_weights
-from agentmark.core.scheme_r import SYMBOL_BITS, SYMBOL_COUNT
+from agentmark.core.symbols import SYMBOL_BITS, SYMBOL_COUNT
 
 SMALLEST_RATE = 1e-300
 

@@ -11,6 +11,7 @@ from agentmark.core.rlnc import Equation
 from agentmark.core.symbols import Reading
 from agentmark.core.theory import false_positive_rate
 from agentmark.errors import SettingError
+from agentmark.identity.errors import RegistryError
 from agentmark.identity.registry import Registry
 from agentmark.verify.candidates import Candidate, Proposals, Route, Searcher
 from agentmark.verify.intake import Intake, Outcome, Step
@@ -130,7 +131,10 @@ class Judge:
         """The payload that is claimed: a name in the registry, or whatever a payload can be."""
         if claim is None:
             return None
-        if isinstance(claim, str) and self._registry is not None and claim in self._registry:
+        if isinstance(claim, str) and self._registry is not None:
+            if claim not in self._registry:
+                # Taken as text it would be judged as an identity that nobody has: a typing error would acquit.
+                raise RegistryError(repr(claim), "is not in the registry; a claim is a name in it, or a number (0x2a)")
             return self._registry.named(claim).payload
         if isinstance(claim, int) and not isinstance(claim, bool):
             if intake.used and not 0 <= claim < 1 << intake.payload_len:

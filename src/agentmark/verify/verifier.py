@@ -73,8 +73,8 @@ class Verifier:
     def verify(self, records: Iterable[StepRecord], *, claim: PayloadLike = None) -> Verdict:
         """Judge a log: what identity does it carry, or (with `claim`) does it carry this one?
 
-        A claim is a name in the registry, a number, bytes, bits, or text that fits. "No watermark here" is a verdict;
-        only broken input raises.
+        A claim is a number, bytes or bits; in text, a name in the registry or (without one) text that fits. "No
+        watermark here" is a verdict; only broken input raises.
         """
         return self.judge.verdict(self.take_in(records), claim)
 

@@ -8,8 +8,7 @@ from collections.abc import Iterator, Sequence
 from random import Random
 
 from agentmark.core.linear import LinearSystem
-from agentmark.core.scheme_r import SYMBOL_BITS
-from agentmark.core.symbols import SymbolSet
+from agentmark.core.symbols import SYMBOL_BITS, SymbolSet
 from agentmark.verify.search.symbols import PACKED_CHECKS, GuessPlan
 
 # Below this many guesses a trial's payloads are all worth a full look; above, only those that agree with a few checks.

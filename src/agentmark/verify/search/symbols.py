@@ -12,8 +12,7 @@ from math import prod
 
 from agentmark.core.linear import LinearSystem
 from agentmark.core.rlnc import row_parities
-from agentmark.core.scheme_r import SYMBOL_BITS, SYMBOL_COUNT
-from agentmark.core.symbols import SymbolSet
+from agentmark.core.symbols import SYMBOL_BITS, SYMBOL_COUNT, SymbolSet
 
 DEFAULT_SEARCH_LIMIT = 1 << 24
 

@@ -8,8 +8,8 @@ from agentmark.core import scheme_f, scheme_r
 from agentmark.core.cyclic_shift import short_len
 from agentmark.core.distribution import TOTAL_WEIGHT, WEIGHT_BITS, BehaviorDistribution
 from agentmark.core.recombination import bin_weights
-from agentmark.core.scheme_r import SYMBOL_BITS, SYMBOL_COUNT
 from agentmark.core.statistics import Interval, dirichlet, named
+from agentmark.core.symbols import SYMBOL_BITS, SYMBOL_COUNT
 from agentmark.core.theory import bin_capacity, capacity, entropy, race_capacity
 from agentmark_lab.kit.draws import fresh_context, generator, random_key
 from agentmark_lab.kit.experiment import Cell, Claim, Findings, Table

@@ -9,9 +9,8 @@ from random import Random
 from agentmark.core import scheme_f, scheme_r
 from agentmark.core.distribution import TOTAL_WEIGHT, WEIGHT_BITS, BehaviorDistribution
 from agentmark.core.evidence import Evidence
-from agentmark.core.scheme_r import SYMBOL_COUNT
 from agentmark.core.statistics import Interval, dirichlet, named
-from agentmark.core.symbols import Reading, SymbolSet
+from agentmark.core.symbols import SYMBOL_COUNT, Reading, SymbolSet
 from agentmark.embed.embedder import Embedder
 from agentmark.identity.registry import Identity, Registry
 from agentmark.keys.shared import SharedKey
