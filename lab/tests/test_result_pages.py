@@ -90,7 +90,7 @@ def test_what_does_not_hold_comes_first_and_is_counted():
         ("Aim not met", "it is fast (aim: 3)."),
     ]
     # In the table of its group it stands in short.
-    assert "| **DOES NOT HOLD:** it is so. |" in page
+    assert "| **DOES NOT HOLD:** it is so (0 of 9). |" in page
 
 
 def test_a_front_page_with_nothing_to_regret_says_so():
