@@ -4,6 +4,7 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
+import numpy
 import pytest
 from support import marked_log
 
@@ -180,9 +181,15 @@ def test_no_rendering_names_anyone_who_is_not_accepted(tmp_path: Path, log: str,
         repr(answer.verdict),
         "\n".join(verdict_lines(answer)),
     ]
+    # A report states its question: the name that was claimed is the asker's own word, and stands there alone.
+    assert answer.report["question"]["claim"] == claim
+    names = {"tenant-one", "tenant-two"} - {claim}
     for rendering in renderings:
-        for word in ("tenant-one", "tenant-two", f"{ONE:x}", f"{TWO:x}", str(ONE), str(TWO)):
+        for word in (*names, f"{ONE:x}", f"{TWO:x}", str(ONE), str(TWO)):
             assert word not in rendering.lower()
+    if claim is not None:
+        assert render_report(answer.report).count(claim) == 1
+        assert claim not in json.dumps(answer.report["verdict"])
 
 
 def test_a_runner_up_is_named_only_if_it_passes_the_bound_itself() -> None:
@@ -195,6 +202,48 @@ def test_a_runner_up_is_named_only_if_it_passes_the_bound_itself() -> None:
     assert {mixed.identity, mixed.runner_up.identity} == {"acme", "globex"}
 
 
+@pytest.mark.parametrize("threshold", [1e-6, 1e-300])
+def test_an_identity_below_the_bound_is_not_named_as_mixed_in_either(threshold: float) -> None:
+    mine, theirs = marked_log(KEY, scheme="R"), marked_log(KEY, scheme="R", payload=0x1234, steps=9, seed=9)
+    verdict = Verifier(KEY, registry=NAMES, threshold=threshold).verify([*mine, *theirs])
+    assert verdict.runner_up is not None
+    assert verdict.runner_up.payload is None
+    assert not any("0x1234" in finding for finding in verdict.tampering)
+    with pytest.raises(SettingError, match="smallest bound"):
+        Verifier(KEY, threshold=1e-305)
+
+
+@pytest.mark.parametrize("claim", [5, 1 << 70, "tenant", b"\0\1", [0, 1]])
+def test_a_claim_about_a_log_that_is_not_ours_gets_a_verdict(claim: int | str | bytes | list[int]) -> None:
+    verdict = Verifier(KEY).verify(marked_log(STRANGER, steps=4), claim=claim)
+    assert not verdict.accepted
+    assert "none of the 4 records can be used" in verdict.sentence
+
+
+@pytest.mark.parametrize("claim", [1 << 16, -1])
+def test_a_claim_that_cannot_fit_is_refused_whatever_the_log_holds(claim: int) -> None:
+    for records in ([], marked_log(STRANGER, steps=4), marked_log(KEY, steps=4)):
+        with pytest.raises(SettingError, match="does not fit 16 bits"):
+            Verifier(KEY, payload_len=16).verify(records, claim=claim)
+
+
+@pytest.mark.parametrize("claim", [True, 1.5, object(), iter([1]), "\ud800", [0.0] * 16, memoryview(b"ab")])
+def test_what_is_no_payload_is_a_typed_error(claim: object) -> None:
+    with pytest.raises(PayloadError):
+        Verifier(KEY).verify(marked_log(KEY, steps=4), claim=claim)  # type: ignore[arg-type]
+
+
+def test_numbers_of_other_packages_are_numbers() -> None:
+    assert Verifier(KEY).verify(marked_log(KEY), claim=numpy.int64(0x5EED)).accepted
+
+
+def test_a_report_states_what_was_asked(tmp_path: Path) -> None:
+    path = log_file(tmp_path, marked_log(KEY))
+    answer = Case(logs=[str(path)], keys=[KEY], claim=0x5EED, report=ORDER).answer()
+    assert answer.report is not None
+    assert answer.report["question"]["claim"] == "0x5eed"
+
+
 def test_what_cannot_be_meant_is_refused_before_anything_is_read(tmp_path: Path) -> None:
     missing = tmp_path / "no-such-log.jsonl"
     with pytest.raises(SettingError, match="offsets"):
@@ -202,7 +251,9 @@ def test_what_cannot_be_meant_is_refused_before_anything_is_read(tmp_path: Path)
     with pytest.raises(SettingError, match="search_limit"):
         Case(logs=[missing], keys=[KEY], search_limit=0)
     with pytest.raises(SettingError, match="at least one"):
-        Keyring([])
+        Case(logs=[missing], keys=[])
+    with pytest.raises(SettingError, match="threshold"):
+        Case(logs=[missing], keys=[KEY], threshold=2)
 
 
 def test_a_lost_place_is_found_and_reported(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 import argparse
 from collections.abc import Callable
 from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -24,12 +25,12 @@ def test_without_the_lab_a_sentence_says_how_to_get_it(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(lab, "entry_points", installed())
-    for arguments in (["list"], ["run", "all", "--quick"], []):
+    for arguments in (["list"], ["run", "all", "--quick"], [], ["--list"]):
         assert main(["lab", *arguments]) == 2
         said = capsys.readouterr()
         assert said.out == ""
         assert said.err.startswith("agentmark: the lab is not installed")
-        assert "`pip install ./lab`" in said.err
+        assert "`pip install . ./lab`" in said.err
         assert "Traceback" not in said.err
 
 
@@ -59,3 +60,20 @@ def test_the_lab_of_this_environment_lists_its_experiments(capsys: pytest.Captur
         pytest.skip("agentmark-lab is not installed here")
     assert main(["lab", "list"]) == 0
     assert "roundtrip" in capsys.readouterr().out
+
+
+def test_a_lab_that_does_not_load_harms_no_other_command(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """An import that fails would else end in Python's exit status 1, which here means "not attributed"."""
+
+    def broken(_: EntryPoint) -> None:
+        raise ModuleNotFoundError("No module named 'agentmark.no_such_thing'")
+
+    monkeypatch.setattr(EntryPoint, "load", broken)
+    monkeypatch.setattr(lab, "entry_points", installed(EntryPoint("lab", "x:y", lab.COMMANDS_GROUP)))
+    assert main(["keygen", str(tmp_path / "key.json")]) == 0
+    assert main(["lab", "list"]) == 2
+    said = capsys.readouterr().err
+    assert "the lab that is installed does not load (No module named 'agentmark.no_such_thing')" in said
+    assert "Traceback" not in said

@@ -44,16 +44,60 @@ INNER_RANKS = {
     "log": (("sink", "append", "sync", "lines"), ("jsonl", "rotating", "sqlite", "otel"), ("read",)),
     "audit": (("engine", "stretches"), ("case",)),
 }
+# Adapters know nothing of each other: each is one file on what they share.
+SHARED_BY_ADAPTERS = {"adapters.observing", "adapters.side_calls"}
+
+# Rooms whose `__init__` hands on names of the room. All others hold a docstring: importing one module of a room loads
+# no other.
+HANDING_ON = {"cli", "elicit", "policies", "report", "testing"}
+# What imports by a name that this check cannot read. `elicit` loads its own modules so, when a name is first used.
+IMPORTS_BY_NAME = {"elicit"}
+BY_NAME = {"import_module", "__import__", "resolve_name", "run_module", "run_path", "exec", "eval"}
 
 
 def violations(root: Path) -> list[str]:
     """What in the package at `root` crosses a line, in sentences; empty if nothing does."""
     graph = import_graph(root)
-    found = []
+    found = _by_name(root) + _rooms_that_hand_on(graph)
     for module, imported in sorted(graph.items()):
         for target in sorted(imported):
             found += _crossing(module, target)
     return found + _reaches(graph) + _cycles(graph)
+
+
+def _by_name(root: Path) -> list[str]:
+    """Imports that only running the code would show: by a name that is put together, aliased or executed."""
+    found = []
+    for path in sorted(root.rglob("*.py")):
+        module = _name(path, root)
+        if module in IMPORTS_BY_NAME or not module:
+            continue
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and not _is_literal_import(node):
+                called = ast.unparse(node.func)
+                # A method called eval is a method; the built-in functions are called by their bare names.
+                if called in BY_NAME or called.split(".")[-1] in BY_NAME - {"exec", "eval"}:
+                    found.append(f"{module} imports by a name that nobody can check: {ast.unparse(node)[:60]}")
+            elif isinstance(node, ast.ImportFrom):
+                aliased = [alias.name for alias in node.names if alias.name in BY_NAME and alias.asname]
+                found += [f"{module} imports {name} under another name" for name in aliased]
+    return found
+
+
+def _is_literal_import(node: ast.Call) -> bool:
+    """`import_module("agentmark.x")`: the graph has it."""
+    if ast.unparse(node.func) in ("exec", "eval"):
+        return False
+    return len(node.args) == 1 and isinstance(node.args[0], ast.Constant) and not node.keywords
+
+
+def _rooms_that_hand_on(graph: dict[str, set[str]]) -> list[str]:
+    rooms = {module for module in graph if any(other.startswith(f"{module}.") for other in graph)}
+    return [
+        f"{room} loads {target} for whoever imports any module of it"
+        for room in sorted(rooms - HANDING_ON)
+        for target in sorted(graph[room])
+    ]
 
 
 def import_graph(root: Path) -> dict[str, set[str]]:
@@ -123,6 +167,8 @@ def _crossing(module: str, target: str) -> list[str]:
 
 
 def _inner_crossing(room: str, module: str, target: str) -> list[str]:
+    if room == "adapters" and target not in SHARED_BY_ADAPTERS:
+        return [f"{module} imports {target}: adapters know nothing of each other"]
     ranks = INNER_RANKS.get(room)
     if ranks is None or "." not in module or "." not in target:
         return []

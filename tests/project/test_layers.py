@@ -61,6 +61,36 @@ PLANTED = {
         lazily("from agentmark.core.context import context_digest"),
         "cycle: core.context -> core.prf -> core.context",
     ),
+    "put together": (
+        "record.py",
+        lazily('import_module(f"agentmark.{room}")'),
+        "record imports by a name that nobody can check: import_module(f'agentmark.{room}')",
+    ),
+    "by keyword": (
+        "record.py",
+        lazily('import_module(name="agentmark.log.sink")'),
+        "record imports by a name that nobody can check: import_module(name='agentmark.log.sink')",
+    ),
+    "under another name": (
+        "record.py",
+        lazily("from importlib import import_module as load"),
+        "record imports import_module under another name",
+    ),
+    "executed": (
+        "record.py",
+        lazily('exec("import agentmark.cli")'),
+        "record imports by a name that nobody can check: exec('import agentmark.cli')",
+    ),
+    "handed on": (
+        "log/__init__.py",
+        "from agentmark.log.read.open import open_log\n",
+        "log loads log.read.open for whoever imports any module of it",
+    ),
+    "adapters": (
+        "adapters/adk.py",
+        "from agentmark.adapters.langchain import chat as other_chat\n",
+        "adapters.adk imports adapters.langchain: adapters know nothing of each other",
+    ),
     "leaf": (
         "cli/power.py",
         "from agentmark.testing import FakeProvider\n",

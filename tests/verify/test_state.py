@@ -9,10 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support import marked_log
 
-from agentmark import Registry, SharedKey, StepRecord, Verifier
+from agentmark import BehaviorDistribution, Registry, SharedKey, StepRecord, Verifier
+from agentmark.core.symbols import SoftSymbols, SymbolSet
 from agentmark.identity.registry import Identity
 from agentmark.verify import intake
-from agentmark.verify.intake import Outcome
+from agentmark.verify.intake import Outcome, Step, read_record
 from agentmark.verify.keyring import Keyring
 from agentmark.verify.state import LogState, accumulate
 
@@ -129,13 +130,95 @@ def test_bytes_are_read_back_whole(scheme: str) -> None:
 
 def test_damaged_bytes_are_refused() -> None:
     data = accumulate(marked_log(KEY, scheme="R", steps=3), KEYS).to_bytes()
-    for size in [*range(12), *range(12, len(data), 7)]:
+    for size in [*range(30), *range(30, len(data), 7)]:
         with pytest.raises(ValueError, match=r"log state|record"):
             LogState.from_bytes(data[:size])
     with pytest.raises(ValueError, match="padded"):
         LogState.from_bytes(data + b"\0")
     with pytest.raises(ValueError, match="unknown outcome"):
-        LogState.from_bytes(data[:9] + b"\xff" + data[10:])
+        LogState.from_bytes(data[:25] + b"\xff" + data[26:])
+
+
+def crafted(reading: SymbolSet | SoftSymbols | None, outcome: Outcome = Outcome.USED, *, marked: bool = True) -> bytes:
+    """The bytes of a state that somebody made up."""
+    record = marked_log(KEY, scheme="R", steps=1)[0]
+    if not marked:
+        record = replace(record, marked=False, reason="made up")
+    state = LogState(KEYS.check)
+    state.update(Step(record, outcome, reading))
+    return state.to_bytes()
+
+
+FORGED = {
+    "evidence without measure": SoftSymbols((1,) * 8, 0, (1e300,) * 256),
+    "a mean above 1": SoftSymbols((1,) * 8, 0, (1.001,) * 256),
+    "infinite": SoftSymbols((1,) * 8, 0, (float("inf"), *(0.0,) * 255)),
+    "not a number": SoftSymbols((1,) * 8, 0, (float("nan"), *(0.0,) * 255)),
+    "negative": SoftSymbols((1,) * 8, 0, (-1.0, *(0.0,) * 255)),
+    "too few values": SoftSymbols((1,) * 8, 0, (1.0,) * 7),
+    "too few rows": SoftSymbols((1,), 0, (1.0, 1.0)),
+    "no symbol": SymbolSet((1, 2), 0, 0),
+    "a symbol beyond the rows": SymbolSet((1, 2), 0, 1 << 4),
+    "too many rows": SymbolSet((1,) * 5000, 0, 1),
+    "a row beyond the payload": SymbolSet((1 << 16,), 0, 1),
+    "a pad beyond the rows": SymbolSet((1,), 2, 1),
+}
+
+
+@pytest.mark.parametrize("kind", FORGED)
+def test_readings_that_no_step_has_are_refused(kind: str) -> None:
+    with pytest.raises(ValueError, match=r"record 1 of a log state|log state"):
+        LogState.from_bytes(crafted(FORGED[kind]))
+
+
+def test_a_reading_and_its_outcome_belong_together() -> None:
+    fine = SymbolSet((1,), 0, 1)
+    LogState.from_bytes(crafted(fine))
+    for data in (
+        crafted(fine, Outcome.UNMARKED),
+        crafted(None, Outcome.USED),
+        crafted(fine, Outcome.USED, marked=False),
+    ):
+        with pytest.raises(ValueError, match="contradict each other"):
+            LogState.from_bytes(data)
+
+
+def test_states_of_other_keys_do_not_merge() -> None:
+    log = marked_log(KEY, steps=3)
+    mine = accumulate(log, KEYS)
+    for other in (KEYS.strangers(), Keyring([KEY, OTHER]), Keyring(KEY, any_key_id=True), Keyring(OTHER)):
+        with pytest.raises(ValueError, match="other keys"):
+            mine.merge(accumulate(log, other))
+    mine.merge(LogState.from_bytes(accumulate(log, Keyring(KEY)).to_bytes()))
+    assert len(mine) == 6
+
+
+def others_of(record: StepRecord) -> dict[str, StepRecord]:
+    """The same context, and one thing different that a reading depends on."""
+    assert record.distribution is not None
+    weights = record.distribution.as_weights()
+    another = next(name for name in weights if name != record.behavior)
+    swapped = {**weights, record.behavior: weights[another], another: weights[record.behavior]}
+    return {
+        "scheme": replace(record, scheme="R" if record.scheme == "F" else "F"),
+        "key": replace(record, key_id=OTHER.id),
+        "length": replace(record, payload_len=8),
+        "mark": replace(record, marked=False, reason="none"),
+        "choice": replace(record, behavior=another),
+        "list": replace(record, distribution=BehaviorDistribution.from_weights(swapped)),
+        "part": record.with_partial_weights({}),
+        "other part": record.with_partial_weights({record.behavior: weights[record.behavior]}),
+    }
+
+
+@pytest.mark.parametrize("scheme", ["F", "R"])
+@pytest.mark.parametrize("what", others_of(marked_log(KEY, steps=1)[0]))
+def test_a_reading_is_used_again_only_where_it_would_be_the_same(scheme: str, what: str) -> None:
+    keys = Keyring([KEY, OTHER])
+    for record in marked_log(KEY, scheme=scheme, steps=12):
+        pair = [record, others_of(record)[what]]
+        assert accumulate(pair, keys)._steps == [read_record(each, keys) for each in pair]
+        assert accumulate(pair[::-1], keys)._steps == [read_record(each, keys) for each in pair[::-1]]
 
 
 def test_a_state_holds_no_key() -> None:

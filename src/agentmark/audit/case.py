@@ -8,8 +8,9 @@ print(answer.verdict.sentence)
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from operator import index
 from pathlib import Path
-from typing import Any
+from typing import Any, SupportsIndex
 
 from agentmark.audit.engine import Engine, PlainEngine
 from agentmark.audit.stretches import find_segments
@@ -45,13 +46,12 @@ class LostPlace:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportOrder:
-    """A report is wanted as well: with the command that repeats the verdict, and the claim in the asker's own words.
+    """A report is wanted as well, with the command that repeats the verdict.
 
     `segments` looks for the stretches of several identities however long it takes.
     """
 
     command: str
-    claim: str | None = None
     segments: bool = False
 
 
@@ -60,7 +60,7 @@ class Case:
     """What is asked. Nothing is read before `answer`."""
 
     # Files, and folders of them, pooled into one log.
-    logs: Sequence[Path]
+    logs: Sequence[str | Path]
     keys: Sequence[SharedKey]
     registry: Registry | None = None
     # The file it came from, for a report to state its digest.
@@ -89,6 +89,19 @@ class Case:
             raise SettingError("search_limit", f"{self.search_limit} is not a number of guesses")
         for public_key in self.public_keys or ():
             check_public_key(public_key)
+        self.verifier()
+
+    def verifier(self) -> Verifier:
+        """The verifier of this question; what it cannot mean is refused here."""
+        return Verifier(
+            self.keys,
+            payload_len=self.payload_len,
+            threshold=self.threshold,
+            registry=self.registry,
+            noise=self.noise,
+            any_key_id=self.any_key_id,
+            search_limit=self.search_limit,
+        )
 
     def answer(self, *, engine: Engine | None = None, progress: Progress = silent) -> "Answer":
         """Read the logs once, judge them, and (if asked) read them once more with random keys."""
@@ -124,14 +137,14 @@ class _Inquiry:
         self._case = case
         self._engine = engine
         self._progress = progress
-        self._paths = log_files(case.logs)
+        self._paths = log_files([Path(path) for path in case.logs])
         # Described before they are read, so that a change in between shows.
         self._files = self._described()
         self._logs = [read_log(path, skip_bad=case.skip_bad) for path in self._paths]
 
     def answer(self) -> Answer:
         case = self._case
-        verifier = self._verifier()
+        verifier = case.verifier()
         parts: list[Sequence[StepRecord]] = [log.records for log in self._logs]
         place = None
         if case.place is not None:
@@ -139,10 +152,11 @@ class _Inquiry:
             # From here on the records are those of the place that was found, which has been paid for.
             verifier = verifier.for_tries(place.tried)
             parts = [[finding.record for finding in place.verdict.findings]]
-        intake = verifier.sort_out(self._engine.take_in(parts, verifier.keys))
-        verdict = verifier.judge.verdict(intake, case.claim) if place is None else place.verdict
+        # A place was found by trying verdicts: only a report needs its steps once more.
+        needed = place is None or case.report is not None
+        intake = verifier.sort_out(self._engine.take_in(parts if needed else [], verifier.keys))
         answer = Answer(
-            verdict=verdict,
+            verdict=verifier.judge.verdict(intake, case.claim) if place is None else place.verdict,
             place=place,
             chains=_chains(self._logs, case.public_keys),
             passed_over=[line for log in self._logs for line in log.summary.passed_over],
@@ -153,18 +167,6 @@ class _Inquiry:
         if case.report is not None:
             answer = replace(answer, report=self._report(case.report, answer, intake, verifier))
         return answer
-
-    def _verifier(self) -> Verifier:
-        case = self._case
-        return Verifier(
-            case.keys,
-            payload_len=case.payload_len,
-            threshold=case.threshold,
-            registry=case.registry,
-            noise=case.noise,
-            any_key_id=case.any_key_id,
-            search_limit=case.search_limit,
-        )
 
     def _locate(self, verifier: Verifier, lost: LostPlace) -> Placement:
         self._progress(f"trying {lost.offsets} places in session {lost.session}")
@@ -185,7 +187,7 @@ class _Inquiry:
             provenance=Provenance(
                 made_at=datetime.now(UTC), command=order.command, key_ids=verifier.keys.ids, inputs=self._files
             ),
-            claim=order.claim,
+            claim=_worded(self._case.claim),
             registry_size=None if self._case.registry is None else len(self._case.registry),
             place=None if lost is None or answer.place is None else (lost.session, answer.place),
             findings=[*hints, *self._changed_files()],
@@ -210,6 +212,17 @@ class _Inquiry:
             for file, later in zip(self._files, self._described(), strict=True)
             if file != later
         ]
+
+
+def _worded(claim: PayloadLike) -> str | None:
+    """The claim as a report states it: in the asker's own words, or as digits."""
+    if claim is None or isinstance(claim, str):
+        return claim
+    if isinstance(claim, SupportsIndex):
+        return f"{index(claim):#x}"
+    if isinstance(claim, bytes | bytearray):
+        return f"0x{claim.hex()}"
+    return "0b" + "".join(map(str, claim))
 
 
 def _chains(logs: Sequence[ReadLog], public_keys: Sequence[str] | None) -> list[ChainPart]:

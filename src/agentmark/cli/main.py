@@ -11,13 +11,14 @@ from agentmark.cli.common import EXIT_BAD_INPUT, EXIT_BROKEN_PIPE, EXIT_FAULT, E
 from agentmark.core.errors import AgentMarkError
 from agentmark.version import __version__
 
-COMMANDS = (keygen, identity, embed, verify, inspect, power, signing, chain, calibrate, demo, lab)
+COMMANDS = (keygen, identity, embed, verify, inspect, power, signing, chain, calibrate, demo)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Entry point of the `agentmark` command."""
-    arguments = _parser().parse_args(argv)
+    words = sys.argv[1:] if argv is None else argv
     try:
+        arguments = _parser(words).parse_args(words)
         return int(arguments.run(arguments))
     except AgentMarkError as error:
         print(f"agentmark: {printable(error)}", file=sys.stderr)
@@ -37,7 +38,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     return EXIT_BAD_INPUT
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="agentmark",
         description="Hide an identity in an agent's decisions, each as likely as before; read it back from its log.",
@@ -46,4 +47,9 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     for command in COMMANDS:
         command.add_parser(commands)
+    # The lab is another distribution, and takes a while to load: it is not touched unless it is meant.
+    if words[:1] == ["lab"]:
+        lab.add_installed(commands)
+    else:
+        lab.add_parser(commands)
     return parser

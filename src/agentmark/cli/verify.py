@@ -24,6 +24,7 @@ from agentmark.cli.weight_lines import parse_payload
 from agentmark.core.payload import PayloadLike
 from agentmark.errors import SettingError
 from agentmark.identity.registry import Registry
+from agentmark.log.read.files import log_files
 from agentmark.verify.intake import Outcome
 from agentmark.verify.search.symbols import DEFAULT_SEARCH_LIMIT
 from agentmark.verify.verdict import DEFAULT_THRESHOLD, Verdict
@@ -115,6 +116,8 @@ def add_parser(commands: Any) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     _check(arguments)
+    # Once: what a folder holds may change while this runs.
+    arguments.log = log_files(arguments.log)
     files = ReportFiles(arguments) if _wants_report(arguments) else None
     answer = _case(arguments).answer(progress=show_progress)
     if files is not None and answer.report is not None:
@@ -129,6 +132,10 @@ def _check(arguments: argparse.Namespace) -> None:
         raise SettingError("--find-offset", "goes together with --session")
     if arguments.offsets is not None and not arguments.find_offset:
         raise SettingError("--offsets", "goes together with --find-offset")
+    if arguments.offsets is not None and arguments.offsets < 1:
+        raise SettingError("--offsets", f"{arguments.offsets} is not a number of places")
+    if arguments.search_limit < 1:
+        raise SettingError("--search-limit", f"{arguments.search_limit} is not a number of guesses")
 
 
 def _wants_report(arguments: argparse.Namespace) -> bool:
@@ -142,7 +149,7 @@ def _case(arguments: argparse.Namespace) -> Case:
         place = LostPlace(session=arguments.session, offsets=offsets)
     report = None
     if _wants_report(arguments):
-        report = ReportOrder(command=repeating_command(arguments), claim=arguments.claim, segments=arguments.segments)
+        report = ReportOrder(command=repeating_command(arguments), segments=arguments.segments)
     registry = Registry.load(arguments.registry) if arguments.registry else None
     return Case(
         logs=arguments.log,

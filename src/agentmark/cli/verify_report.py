@@ -8,7 +8,6 @@ from typing import Any
 
 from agentmark.errors import SettingError
 from agentmark.keys.signing import SigningKey
-from agentmark.log.read.files import log_files
 from agentmark.report import Report, render_report, sign_report
 from agentmark.verify.search.symbols import DEFAULT_SEARCH_LIMIT
 from agentmark.verify.verdict import DEFAULT_THRESHOLD
@@ -25,7 +24,7 @@ class ReportFiles:
         outputs = [path for path in (self._page, self._signed) if path is not None]
         if not outputs:
             raise SettingError("--segments", "goes into a report: give --report or --signed")
-        inputs = [*log_files(arguments.log), *(arguments.key or []), arguments.registry, arguments.signing_key]
+        inputs = [*arguments.log, *(arguments.key or []), arguments.registry, arguments.signing_key]
         for path in outputs:
             _check_output(path, [source for source in inputs if source is not None])
         self._signing_key = SigningKey.load(arguments.signing_key) if arguments.signing_key is not None else None
@@ -52,7 +51,7 @@ def _as_json(content: Any) -> str:
 
 def repeating_command(arguments: argparse.Namespace) -> str:
     """The command that gives this verdict again. Keys appear as file names, never as secrets."""
-    words = ["agentmark", "verify", *[_path(path) for path in log_files(arguments.log)]]
+    words = ["agentmark", "verify", *[_path(path) for path in arguments.log]]
     for path in arguments.key or []:
         words += ["--key", _path(path)]
     if arguments.registry:

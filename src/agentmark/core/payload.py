@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from agentmark.core.canonical import is_unicode
 from agentmark.core.errors import PayloadError
 
 MAX_PAYLOAD_LEN = 4096
@@ -35,7 +36,9 @@ def payload_to_int(payload: PayloadLike, payload_len: int | None = None) -> tupl
         return _from_text(payload, payload_len)
     if isinstance(payload, (bytes, bytearray)):
         return _of_length(int.from_bytes(payload, "big"), 8 * len(payload), payload_len, "bytes")
-    return _from_bits(payload, payload_len)
+    if isinstance(payload, Sequence):
+        return _from_bits(payload, payload_len)
+    raise PayloadError(f"{payload!r} is neither a number, bytes, bits nor text")
 
 
 def payload_to_text(payload: int, payload_len: int) -> str | None:
@@ -61,6 +64,8 @@ def _from_int(payload: int, payload_len: int | None) -> tuple[int, int]:
 def _from_text(text: str, payload_len: int | None) -> tuple[int, int]:
     if not text or "\0" in text:
         raise PayloadError(f"text {text!r} is empty or holds a zero byte")
+    if not is_unicode(text):
+        raise PayloadError("text holds a lone surrogate, which has no bytes")
     data = text.encode("utf-8")
     length = 8 * len(data)
     if payload_len is None:
@@ -73,10 +78,10 @@ def _from_text(text: str, payload_len: int | None) -> tuple[int, int]:
     return int.from_bytes(data, "big") << (payload_len - length), payload_len
 
 
-def _from_bits(bits: Sequence[int], payload_len: int | None) -> tuple[int, int]:
+def _from_bits(bits: Sequence[object], payload_len: int | None) -> tuple[int, int]:
     value = 0
     for bit in bits:
-        if bit not in (0, 1):
+        if not isinstance(bit, int) or bit not in (0, 1):
             raise PayloadError(f"bit {bit!r} is neither 0 nor 1")
         value = value << 1 | int(bit)
     return _of_length(value, len(bits), payload_len, "bits")

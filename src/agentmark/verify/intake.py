@@ -45,6 +45,8 @@ class Intake:
 
     payload_len: int
     steps: tuple[Step, ...]
+    # False if it was not given and no record of ours states one; it is then 0.
+    length_is_known: bool = True
 
     @property
     def used(self) -> list[Step]:
@@ -94,6 +96,7 @@ def sort_out(steps: Sequence[Step], payload_len: int | None = None) -> Intake:
     outcomes: list[Outcome | None] = [step.outcome if step.outcome is Outcome.OTHER_KEY else None for step in steps]
 
     # (2) Fix the payload length, and set aside records of another.
+    length_is_known = payload_len is not None or None in outcomes
     if payload_len is None:
         payload_len = _stated_payload_len(log, outcomes)
     for i, record in enumerate(log):
@@ -108,7 +111,7 @@ def sort_out(steps: Sequence[Step], payload_len: int | None = None) -> Intake:
     sorted_out = [
         step if outcome is None else Step(step.record, outcome) for step, outcome in zip(steps, outcomes, strict=True)
     ]
-    return Intake(payload_len, tuple(sorted_out))
+    return Intake(payload_len, tuple(sorted_out), length_is_known)
 
 
 def outcomes_without_key(records: Iterable[StepRecord]) -> list[Outcome | None]:

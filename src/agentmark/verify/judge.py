@@ -3,13 +3,15 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from math import fsum, log2
+from operator import index
+from typing import SupportsIndex
 
 from agentmark.core.evidence import NOISE_RATES, Evidence
 from agentmark.core.linear import LinearSystem
 from agentmark.core.payload import PayloadLike, payload_to_int
 from agentmark.core.rlnc import Equation
 from agentmark.core.symbols import Reading
-from agentmark.core.theory import false_positive_rate
+from agentmark.core.theory import SMALLEST_RATE, false_positive_rate
 from agentmark.errors import SettingError
 from agentmark.identity.errors import RegistryError
 from agentmark.identity.registry import Registry
@@ -50,6 +52,8 @@ class Judge:
     def __post_init__(self) -> None:
         if not 0 < self.threshold < 1:
             raise SettingError("threshold", f"{self.threshold} is not between 0 and 1")
+        if self.threshold < SMALLEST_RATE:
+            raise SettingError("threshold", f"{self.threshold:g} is below {SMALLEST_RATE:g}, the smallest bound stated")
         if self.noise is not None and not 0 <= self.noise < 1:
             raise SettingError("noise", f"{self.noise} is not in [0, 1)")
 
@@ -136,10 +140,14 @@ class Judge:
                 # Taken as text it would be judged as an identity that nobody has: a typing error would acquit.
                 raise RegistryError(repr(claim), "is not in the registry; a claim is a name in it, or a number (0x2a)")
             return self._registry.named(claim).payload
-        if isinstance(claim, int) and not isinstance(claim, bool):
-            if intake.used and not 0 <= claim < 1 << intake.payload_len:
-                raise SettingError("claim", f"{claim} does not fit {intake.payload_len} bits")
-            return claim
+        if not intake.length_is_known:
+            # Nothing here is ours: whatever was claimed, no record speaks of it.
+            return 0
+        if isinstance(claim, SupportsIndex) and not isinstance(claim, bool):
+            number = index(claim)
+            if not 0 <= number < 1 << intake.payload_len:
+                raise SettingError("claim", f"{number} does not fit {intake.payload_len} bits")
+            return number
         return payload_to_int(claim, intake.payload_len)[0]
 
     def _weigh(self, candidate: Candidate, intake: Intake) -> _Weighed:
@@ -161,8 +169,7 @@ class Judge:
 
     def _mixed(self, best: _Weighed | None, second: _Weighed | None) -> list[str]:
         """Two identities that both pass the bound share the log between them."""
-        needed = -log2(self.threshold)
-        if best is None or second is None or min(best.surplus, second.surplus) < needed:
+        if best is None or second is None or not (self._passes(best) and self._passes(second)):
             return []
         return [f"payload {second.payload:#x} explains other steps beyond chance: several agents' records are mixed"]
 

@@ -1,10 +1,16 @@
 """Which key reads which record."""
 
 from collections.abc import Iterable
+from copy import copy
+from hashlib import blake2b
 
+from agentmark.core.prf import DIGEST_SIZE
 from agentmark.errors import SettingError
 from agentmark.keys.shared import SharedKey
 from agentmark.record import StepRecord
+
+KEYRING_CHECK = b"agentmark/1 keyring check"
+CHECK_SIZE = 16
 
 
 class Keyring:
@@ -22,7 +28,7 @@ class Keyring:
 
     @property
     def ids(self) -> tuple[str, ...]:
-        """Of the keys, in the order given."""
+        """The ids of the keys, in the order given."""
         return tuple(self._by_id)
 
     def key_for(self, record: StepRecord) -> SharedKey | None:
@@ -31,7 +37,17 @@ class Keyring:
 
     def strangers(self) -> "Keyring":
         """Fresh random keys in place of these: what they find in a log is what a stranger's key finds in it."""
-        twin = Keyring([SharedKey.generate()])
+        twin = copy(self)
         twin._by_id = {key_id: SharedKey.generate() for key_id in self._by_id}
         twin._any_key = SharedKey.generate() if self._any_key is not None else None
         return twin
+
+    @property
+    def check(self) -> bytes:
+        """A value that only the same keys have, and that says nothing of them: what was read with others shows."""
+        state = blake2b(KEYRING_CHECK + b"\0", digest_size=CHECK_SIZE)
+        for key_id, key in sorted(self._by_id.items()):
+            state.update(key_id.encode("utf-8") + b"\0" + key.step_key(bytes(DIGEST_SIZE), 0))
+        if self._any_key is not None:
+            state.update(b"any key id\0" + self._any_key.step_key(bytes(DIGEST_SIZE), 0))
+        return state.digest()
