@@ -15,7 +15,6 @@ from agentmark.cli import main
 from agentmark.cli.verify import verdict_lines
 from agentmark.identity.registry import Identity
 from agentmark.report import render_report
-from agentmark.verify import intake
 from agentmark.verify.keyring import Keyring
 from agentmark.verify.state import LogState
 
@@ -23,20 +22,6 @@ KEY = SharedKey(bytes(range(32)))
 STRANGER = SharedKey(bytes(range(160, 192)))
 NAMES = Registry(16, [Identity("acme", 0x5EED), Identity("globex", 0x1234), Identity("42", 0x0777)])
 ORDER = ReportOrder(command="agentmark verify")
-
-
-@pytest.fixture
-def read_steps(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Which records were read, in order."""
-    calls: list[str] = []
-    read = intake.read_step
-
-    def counted(record: StepRecord, key: SharedKey, payload_len: int) -> intake.Step:
-        calls.append(record.where)
-        return read(record, key, payload_len)
-
-    monkeypatch.setattr(intake, "read_step", counted)
-    return calls
 
 
 def log_file(folder: Path, records: list[StepRecord], name: str = "log.jsonl") -> Path:

@@ -12,7 +12,6 @@ from support import marked_log
 from agentmark import BehaviorDistribution, Registry, SharedKey, StepRecord, Verifier
 from agentmark.core.symbols import SoftSymbols, SymbolSet
 from agentmark.identity.registry import Identity
-from agentmark.verify import intake
 from agentmark.verify.intake import Outcome, Step, read_record
 from agentmark.verify.keyring import Keyring
 from agentmark.verify.state import LogState, accumulate
@@ -104,18 +103,10 @@ def test_conflicts_across_parts_are_found_when_they_meet() -> None:
     assert [step.outcome for step in first.intake().steps] == [Outcome.CONFLICTING, Outcome.CONFLICTING]
 
 
-def test_a_step_that_stands_in_a_log_many_times_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    calls: list[str] = []
-    read = intake.read_step
-
-    def counted(record: StepRecord, key: SharedKey, payload_len: int) -> intake.Step:
-        calls.append(record.where)
-        return read(record, key, payload_len)
-
-    monkeypatch.setattr(intake, "read_step", counted)
+def test_a_step_that_stands_in_a_log_many_times_is_read_once(read_steps: list[str]) -> None:
     log = marked_log(KEY, steps=3)
     state = accumulate(log * 50, KEYS)
-    assert len(calls) == 3
+    assert len(read_steps) == 3
     assert [step.outcome for step in state.intake().steps].count(Outcome.DUPLICATE) == 3 * 49
 
 

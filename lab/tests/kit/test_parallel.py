@@ -35,13 +35,15 @@ def test_workers_stop_when_their_parent_is_killed_or_interrupted(how, tmp_path):
     wait_until(lambda: not any(alive(pid) for pid in workers))
 
 
+# A shell starts what runs in its background with interrupts ignored; here they are what is tested.
 SLEEPY = """
-import sys
+import signal, sys
 from functools import partial
 from agentmark_lab.kit.parallel import map_chunks
 from lab_support import sleep_long
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     map_chunks(partial(sleep_long, sys.argv[1]), [0, 1], workers=2, progress=print, label="x")
 """
 

@@ -18,7 +18,7 @@ def render_model_text(result: ModelDemoResult) -> str:
 
 
 def _decision(result: ModelDemoResult) -> list[str]:
-    record = next((one for one in result.records if one.distribution is not None), None)
+    record = next((record for record in result.records if record.distribution is not None), None)
     lines = [f"{result.model} works in an office for tenant {TENANT!r}. It is asked how likely each tool is next;"]
     lines += ["AgentMark picks from that list with keyed randomness, and the model fills in the arguments.", ""]
     return lines if record is None else [*lines, *_bars(record)]

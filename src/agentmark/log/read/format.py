@@ -41,7 +41,7 @@ class Format:
 
 
 class FormatTable:
-    """The formats, in the order in which they are asked: what matches first, it is."""
+    """The formats, in the order in which they are asked: the first that matches is the one."""
 
     def __init__(self, formats: Sequence[Format]) -> None:
         self.formats = tuple(formats)

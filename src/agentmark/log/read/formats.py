@@ -10,7 +10,7 @@ from agentmark.log.read.parquet import Parquet
 from agentmark.log.read.phoenix import PhoenixSpans
 from agentmark.log.read.sqlite import SqliteDatabase
 
-# In this order: what matches first, it is.
+# In this order: the first that matches is the one.
 FORMATS = FormatTable(
     (
         JsonLines(),
