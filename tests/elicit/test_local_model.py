@@ -18,9 +18,6 @@ import pytest
 
 pytest.importorskip("xllamacpp", reason="a local model needs its own environment: make test-local")
 
-from agentmark_lab.kit.model_judge import HIGHEST, LOWEST, open_judge
-from agentmark_lab.kit.options import JudgeChoice
-
 from agentmark import Embedder, Registry, SharedKey, Verifier
 from agentmark.decide import Decider
 from agentmark.elicit.chat import ChatRequest
@@ -204,19 +201,3 @@ def test_interrupts_stay_ours_and_a_closed_model_says_so() -> None:
     model.close()
     with pytest.raises(UpstreamError, match="is closed"):
         model.tokens("x")
-
-
-def test_a_real_model_judges_over_http(model: LocalModel) -> None:
-    served = model.endpoint
-    assert served.base_url.startswith("http://127.0.0.1:")
-    judge = open_judge(JudgeChoice(served.base_url, served.model, str(served.api_key)))
-    assert judge is not None
-    # llama.cpp holds the reply to the schema, so that even this model says one or the other.
-    assert judge.solved("What is the weather in Paris?", "get_weather: Paris, 21 degrees, sunny") in (True, False)
-    # Its scores may lie outside the scale, and are then not used.
-    scores = judge.scores("A friendly birdwatcher.", "like_post: a robin\ncreate_post: I saw a robin today!")
-    assert scores is None or all(LOWEST <= score <= HIGHEST for score in scores.values())
-    stranger = open_judge(JudgeChoice(served.base_url, served.model, "another"))
-    assert stranger is not None
-    with pytest.raises(UpstreamError):
-        stranger.solved("What is the weather in Paris?", "get_weather: Paris, 21 degrees, sunny")
