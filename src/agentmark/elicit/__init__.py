@@ -7,7 +7,8 @@ if TYPE_CHECKING:
     from agentmark.elicit.auto import elicitor_for
     from agentmark.elicit.chat import Chat, ChatReply, ChatRequest, FunctionChat
     from agentmark.elicit.decisions import Decisions
-    from agentmark.elicit.endpoint import Endpoint, HttpChat
+    from agentmark.elicit.endpoint import Endpoint
+    from agentmark.elicit.http_chat import HttpChat
     from agentmark.elicit.labels import Labels
     from agentmark.elicit.local import LocalModel
     from agentmark.elicit.logits import Logits
@@ -27,7 +28,7 @@ _HOMES = {
     "Elicitor": "situation",
     "Endpoint": "endpoint",
     "FunctionChat": "chat",
-    "HttpChat": "endpoint",
+    "HttpChat": "http_chat",
     "Labels": "labels",
     "LocalModel": "local",
     "Logits": "logits",

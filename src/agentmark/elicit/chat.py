@@ -3,8 +3,9 @@
 import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Coroutine, Generator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Protocol, TypeVar
+from typing import Any, ClassVar, Protocol, Self, TypeVar
 
 from agentmark.core.errors import AgentMarkError
 from agentmark.elicit.conversation import in_words, merged, settled, texts_only
@@ -165,8 +166,23 @@ class ChatElicitor(ABC):
 
     name: ClassVar[str]
 
-    def __init__(self, chat: Chat) -> None:
-        self.chat = chat
+    def __init__(self, chat: Chat | None = None) -> None:
+        """Without a chat the elicitor asks the agent's own model, which an adapter lends it."""
+        self._chat = chat
+
+    @property
+    def chat(self) -> Chat:
+        if self._chat is None:
+            raise SettingError("chat", "give one: only an adapter can lend the agent's own model")
+        return self._chat
+
+    def lent(self, chat: Chat) -> Self:
+        """The same elicitor with this model, unless it was given one of its own."""
+        if self._chat is not None:
+            return self
+        borrowed = copy(self)
+        borrowed._chat = chat
+        return borrowed
 
     @abstractmethod
     def dialogues(self, situation: Situation) -> Sequence[Dialogue]:
@@ -183,7 +199,7 @@ class ChatElicitor(ABC):
         return self._summed(await all_of([self._aheld(dialogue) for dialogue in self.dialogues(situation)]))
 
     def _summed(self, said: Sequence[Elicitation]) -> Elicitation:
-        return with_costs(said[0] if len(said) == 1 else self.joined(said), said)
+        return with_costs(self.joined(said), said)
 
     def _held(self, dialogue: Dialogue) -> Elicitation:
         tally = _Tally()

@@ -1,7 +1,7 @@
 """A conversation with its roles kept, in the shapes that models take.
 
-What a tool returned may come from anybody. It stays in a message of the role `tool`, as in the agent's own turn: text in
-it that looks like a user's message is still a tool's output. Where a model knows no such role, it is one line of JSON.
+What a tool returned may come from anybody. It stays in a message of the role `tool`, as in the agent's own turn: text
+in it that looks like a user's message is still a tool's output. Where a model knows no such role, it is a line of JSON.
 """
 
 import json
@@ -136,8 +136,8 @@ def tool_definitions(tools: Sequence[Candidate]) -> list[dict[str, Any]]:
     ]
 
 
-def in_words(messages: Sequence[Message]) -> list[dict[str, Any]]:
-    """Settled messages without calls and without the role `tool`, for models that know neither.
+def in_words(messages: Sequence[Message], *, outputs: bool = True) -> list[dict[str, Any]]:
+    """Settled messages without calls and without the role `tool`, for models that know neither; or without calls only.
 
     A call is a line of JSON among the assistant's words. A tool's output is a line of JSON in a user's message, since
     there is no role left for it: it says what it is, and nothing in it can end the line.
@@ -145,12 +145,15 @@ def in_words(messages: Sequence[Message]) -> list[dict[str, Any]]:
     written = []
     for message in messages:
         text = text_of(message.get("content"))
+        if message["role"] == "tool" and not outputs:
+            written.append({"role": "tool", "name": message.get("name", SOME_TOOL), "content": text})
+            continue
         if message["role"] == "tool":
             output = {"tool": message.get("name", SOME_TOOL), "output": text}
             written.append({"role": "user", "content": json_line({"tool_output": output})})
             continue
         calls = [
-            json_line({"tool_call": {"tool": call["name"], "arguments": _parsed(call["arguments"])}})
+            json_line({"tool_call": {"tool": call["name"], "arguments": read_arguments(call["arguments"])}})
             for call in _calls(message)
         ]
         written.append({"role": message["role"], "content": "\n".join([*([text] if text else []), *calls])})
@@ -185,10 +188,11 @@ def as_lines(messages: Sequence[Message]) -> str:
 def _lines(message: Message) -> list[str]:
     role = str(message.get("role", "user"))
     text = text_of(message.get("content"))
-    lines = [f"[{role}] {json_line(text)}"] if text else []
-    for call in _calls(message):
-        lines.append(f"[{role} calls] {json_line(call.get('name'))} {json_line(_parsed(call.get('arguments')))}")
-    return lines
+    calls = [
+        f"[{role} calls] {json_line(call['name'])} {json_line(read_arguments(call['arguments']))}"
+        for call in _calls(message)
+    ]
+    return [*([f"[{role}] {json_line(text)}"] if text else []), *calls]
 
 
 def text_of(content: object) -> str:
@@ -218,7 +222,7 @@ def json_line(value: object) -> str:
     return text
 
 
-def _calls(message: Message) -> list[Mapping[str, Any]]:
+def _calls(message: Message) -> list[dict[str, Any]]:
     """A message's calls in the common form, from that form or from that of chat completions."""
     found = []
     for call in message.get("tool_calls") or ():
@@ -227,7 +231,7 @@ def _calls(message: Message) -> list[Mapping[str, Any]]:
     return found
 
 
-def _parsed(arguments: object) -> object:
+def read_arguments(arguments: object) -> object:
     """Arguments that came as JSON text, read; text that is none stays text."""
     if arguments is None:
         return {}

@@ -17,6 +17,7 @@ from agentmark.elicit.learned import Learned
 from agentmark.errors import SettingError
 
 _jitter = random.SystemRandom()
+_NO_ANSWER = "the provider did not answer as it should"
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,9 +113,9 @@ def _parsed(reply: Answered, url: str, method: str) -> dict[str, Any]:
     try:
         parsed = json.loads(reply.content)
     except (ValueError, RecursionError):
-        raise UpstreamError(method, f"{url}: the reply is not JSON", reply.status) from None
+        raise UpstreamError(method, f"{url}: the reply is not JSON", reply.status, logged=_NO_ANSWER) from None
     if not isinstance(parsed, dict):
-        raise UpstreamError(method, f"{url}: the reply is not a JSON object", reply.status)
+        raise UpstreamError(method, f"{url}: the reply is not a JSON object", reply.status, logged=_NO_ANSWER)
     return parsed
 
 

@@ -129,22 +129,14 @@ def _fits(request: ChatRequest, form: Form) -> bool:
 
 def chat_body(request: ChatRequest, form: Form) -> Body:
     """A request in the words of chat completions."""
-    messages = settled(request.messages)
-    if not form.tool_roles:
-        messages = in_words(messages)
-    if form.merged:
-        messages = merged(messages)
-    body: Body = {"messages": chat_messages(messages)}
+    body: Body = {"messages": _messages(request, form)}
     if request.tools and form.tools:
         # The same tools in the same order as the agent's own requests, so that their common beginning stays cached.
         body["tools"] = tool_definitions(request.tools)
         if form.tool_choice:
             body["tool_choice"] = "none"
-    if request.schema is not None and form.response_format == "json_schema":
-        stated = {"name": "reply", "strict": True, "schema": request.schema}
-        body["response_format"] = {"type": "json_schema", "json_schema": stated}
-    elif request.schema is not None and form.response_format == "json_object":
-        body["response_format"] = {"type": "json_object"}
+    if request.schema is not None and form.response_format != "none":
+        body["response_format"] = response_format(request.schema, form.response_format)
     if request.temperature is not None and form.temperature:
         body["temperature"] = request.temperature
     if request.max_tokens is not None:
@@ -156,6 +148,20 @@ def chat_body(request: ChatRequest, form: Form) -> Body:
         if form.no_reasoning:
             body["reasoning_effort"] = "none"
     return body
+
+
+def _messages(request: ChatRequest, form: Form) -> list[Body]:
+    messages = settled(request.messages)
+    if not form.tool_roles:
+        messages = in_words(messages)
+    return chat_messages(merged(messages) if form.merged else messages)
+
+
+def response_format(schema: Mapping[str, Any], kind: str = "json_schema") -> Body:
+    """A reply's shape in the words of chat completions."""
+    if kind == "json_object":
+        return {"type": "json_object"}
+    return {"type": "json_schema", "json_schema": {"name": "reply", "strict": True, "schema": dict(schema)}}
 
 
 def named_change(error: UpstreamError, request: ChatRequest, body: Body, form: Form) -> Change | None:

@@ -9,7 +9,8 @@ from typing import cast
 
 from agentmark.elicit.auto import elicitor_for
 from agentmark.elicit.chat import Chat
-from agentmark.elicit.endpoint import Endpoint, HttpChat
+from agentmark.elicit.endpoint import Endpoint
+from agentmark.elicit.http_chat import HttpChat
 from agentmark.elicit.prompts import GENERAL, PROMPTS
 from agentmark.elicit.situation import Elicitor
 from agentmark.elicit.verbalised import Verbalised
