@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 from agentmark import Embedder, SharedKey, StepRecord, Verdict, Verifier, open_log
-from agentmark.decide import Decider
+from agentmark.decide.decider import Decider
 from agentmark.elicit.situation import ANSWER, Elicitor
 
 ROOT = Path(__file__).parents[2]

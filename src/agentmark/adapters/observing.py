@@ -3,7 +3,8 @@
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from agentmark.decide import Decider, Decision
+from agentmark.decide.decider import Decider
+from agentmark.decide.decision import Decision
 from agentmark.wire.behaviors import what_was_done
 
 
