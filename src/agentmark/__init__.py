@@ -11,7 +11,8 @@ if TYPE_CHECKING:
     from agentmark.chain.writer import ChainWriter
     from agentmark.core.distribution import BehaviorDistribution
     from agentmark.core.errors import AgentMarkError, ContextError, DistributionError, PayloadError
-    from agentmark.decide import Decider, Decision
+    from agentmark.decide.decider import Decider
+    from agentmark.decide.decision import Decision
     from agentmark.elicit.errors import ElicitationError
     from agentmark.embed.embedder import Embedder
     from agentmark.embed.session import Choice, Session
@@ -42,8 +43,8 @@ _HOMES = {
     "ChainWriter": "agentmark.chain.writer",
     "Choice": "agentmark.embed.session",
     "ContextError": "agentmark.core.errors",
-    "Decider": "agentmark.decide",
-    "Decision": "agentmark.decide",
+    "Decider": "agentmark.decide.decider",
+    "Decision": "agentmark.decide.decision",
     "DistributionError": "agentmark.core.errors",
     "ElicitationError": "agentmark.elicit.errors",
     "Embedder": "agentmark.embed.embedder",

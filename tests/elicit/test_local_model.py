@@ -19,7 +19,7 @@ import pytest
 pytest.importorskip("xllamacpp", reason="a local model needs its own environment: make test-local")
 
 from agentmark import Embedder, Registry, SharedKey, Verifier
-from agentmark.decide import Decider
+from agentmark.decide.decider import Decider
 from agentmark.elicit.chat import ChatRequest
 from agentmark.elicit.errors import UpstreamError
 from agentmark.elicit.labels import Labels

@@ -87,7 +87,7 @@ def _name_of_call(call: ToolCall, names: frozenset[str], digest: Digest | None) 
 
 
 def canonical_arguments(arguments: Any) -> bytes:
-    """Arguments that are equal as JSON are equal here. Text that is no JSON, which models write too, stands as it is."""
+    """Arguments that are equal as JSON are equal here. Text that is no JSON, as models write too, stands as it is."""
     value = arguments
     if isinstance(arguments, str | bytes) and arguments:
         try:

@@ -82,6 +82,8 @@ class ToolCall:
 
     name: str
     arguments: Any = field(default=None, repr=False)
+    # What results refer to; empty where nobody gave one. Two samples of one call have two.
+    id: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
