@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from agentmark.elicit.labels import Labels
     from agentmark.elicit.local import LocalModel
     from agentmark.elicit.logits import Logits
+    from agentmark.elicit.sampled import Sampled
     from agentmark.elicit.situation import ANSWER, Candidate, Elicitation, Elicitor, Situation
     from agentmark.elicit.transformers import TransformersModel
     from agentmark.elicit.verbalised import Verbalised
@@ -32,6 +33,7 @@ _HOMES = {
     "Labels": "labels",
     "LocalModel": "local",
     "Logits": "logits",
+    "Sampled": "sampled",
     "Situation": "situation",
     "TransformersModel": "transformers",
     "Verbalised": "verbalised",
@@ -60,6 +62,7 @@ __all__ = [
     "Labels",
     "LocalModel",
     "Logits",
+    "Sampled",
     "Situation",
     "TransformersModel",
     "Verbalised",

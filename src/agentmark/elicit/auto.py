@@ -13,16 +13,17 @@ from agentmark.elicit.errors import ElicitationError, UnsupportedError, Upstream
 from agentmark.elicit.http_chat import HttpChat
 from agentmark.elicit.labels import Labels
 from agentmark.elicit.learned import Learned
+from agentmark.elicit.sampled import Sampled
 from agentmark.elicit.situation import Elicitation, Elicitor, Situation
 from agentmark.elicit.verbalised import Verbalised
 from agentmark.errors import SettingError
 
 # Ways that are tried in turn, by the name of the whole.
 LADDERS = {
-    "auto": ("decisions", "systemone", "labels", "verbalised"),
+    "auto": ("decisions", "systemone", "proposals"),
     "stated": ("decisions", "systemone", "labels", "verbalised"),
 }
-NAMES = ("decisions", "systemone", "labels", "verbalised")
+NAMES = ("decisions", "systemone", "proposals", "labels", "verbalised")
 # Statuses with which providers say that they have no such route, model or parameter, or not for this key. Anything
 # else, from a limit that is reached to a failure, is about this moment, and trying another way would hide it.
 _REFUSALS = frozenset({400, 401, 403, 404, 405, 406, 410, 413, 415, 422, 501})
@@ -31,13 +32,15 @@ log = logging.getLogger(__name__)
 
 
 def elicitor_for(endpoint: Endpoint, name: str = "auto", *, rng: Random | None = None) -> Elicitor:
-    """An elicitor by name. `auto` and `stated` take the first of theirs that the provider has. `rng` shuffles the
-    options."""
+    """An elicitor by name, or the first of several that the provider has: `auto` asks for its decision, and else
+    samples replies; `stated` asks for its decision, and else for a list. `rng` shuffles the options."""
     if name in LADDERS:
         rungs = [elicitor_for(endpoint, rung, rng=rng) for rung in LADDERS[name]]
         return Auto(rungs, name=name, learned=endpoint.learned)
     if name in ("decisions", "systemone"):
         return Decisions(endpoint, name, rng=rng or SystemRandom())
+    if name == "proposals":
+        return Sampled(endpoint)
     if name == "labels":
         return Labels(HttpChat(endpoint), rng=rng)
     if name == "verbalised":

@@ -236,8 +236,8 @@ def with_costs(elicitation: Elicitation, said: Sequence[Elicitation]) -> Elicita
     return replace(
         elicitation,
         attempts=sum([part.attempts for part in said]),
-        input_tokens=_sum([part.input_tokens for part in said]),
-        output_tokens=_sum([part.output_tokens for part in said]),
+        input_tokens=sum_of([part.input_tokens for part in said]),
+        output_tokens=sum_of([part.output_tokens for part in said]),
         replies=tuple([reply for part in said for reply in part.replies]),
     )
 
@@ -256,12 +256,13 @@ class _Tally:
         return replace(
             elicitation,
             attempts=len(self.replies),
-            input_tokens=_sum([reply.input_tokens for reply in self.replies]),
-            output_tokens=_sum([reply.output_tokens for reply in self.replies]),
+            input_tokens=sum_of([reply.input_tokens for reply in self.replies]),
+            output_tokens=sum_of([reply.output_tokens for reply in self.replies]),
             replies=tuple([reply.text for reply in self.replies]),
         )
 
 
-def _sum(counts: list[int | None]) -> int | None:
+def sum_of(counts: list[int | None]) -> int | None:
+    """The sum of those that were stated."""
     known = [count for count in map(whole, counts) if count is not None]
     return sum(known) if known else None

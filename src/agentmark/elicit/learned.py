@@ -22,8 +22,9 @@ class Form:
     most_logprobs: int | None = None
     least_tokens: int = 1
     no_reasoning: bool = False
-    # Several replies to one request.
+    # For the agent's own request: several replies to one, and the word that a tool has to be called.
     several: bool = True
+    required: bool = True
 
 
 @dataclass(slots=True)

@@ -31,7 +31,6 @@ Candidates = Iterable[Candidate | str] | Mapping[str, str]
 # {"role": "system" | "user" | "assistant" | "tool", "content": text}; of an assistant perhaps with "tool_calls":
 # [{"id": text, "name": text, "arguments": object or JSON text}]; of a tool perhaps with "tool_call_id" and "name".
 Message = Mapping[str, Any]
-# What every provider takes as the name of a tool.
 _TOOL_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}", re.ASCII)
 
 
@@ -71,7 +70,7 @@ class Situation:
     def tools(self) -> tuple[Candidate, ...]:
         """The candidates that a provider can be told of as tools, in the agent's order: all but the answer, if any has
         a schema or a tool was called before. Actions and subgoals are none."""
-        named = tuple([one for one in self.candidates if one.name != ANSWER and _TOOL_NAME.fullmatch(one.name)])
+        named = tuple([one for one in self.candidates if one.name != ANSWER and is_tool_name(one.name)])
         called = any(message.get("tool_calls") for message in self.messages)
         return named if called or any(tool.schema is not None for tool in named) else ()
 
@@ -137,6 +136,11 @@ class Elicitation:
             "model": one_line(self.model),
             **{name: value for name, value in optional.items() if value is not None},
         }
+
+
+def is_tool_name(name: str) -> bool:
+    """Whether every provider takes it as the name of a tool."""
+    return _TOOL_NAME.fullmatch(name) is not None
 
 
 def whole(count: object) -> int | None:

@@ -25,8 +25,8 @@ class ModelSpec:
 
     name: str
     base_url: str = ""
-    # Of a model behind a URL: auto, decisions, systemone, labels, verbalised, or verbalised/PROMPT.
-    elicitor: str = "auto"
+    # Of a model behind a URL: stated, decisions, systemone, labels, verbalised, or verbalised/PROMPT.
+    elicitor: str = "stated"
     temperature: float | None = None
     api_key: str | None = field(default=None, repr=False)
 
