@@ -10,6 +10,7 @@ import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
@@ -18,6 +19,8 @@ from weakref import WeakKeyDictionary
 from agentmark.errors import MissingExtraError
 
 if TYPE_CHECKING:
+    import ssl
+
     import httpx2
 
 MAX_REPLY_BYTES = 16 << 20
@@ -167,9 +170,18 @@ def _settings() -> dict[str, Any]:
         # A redirect would carry the API key to another host.
         "follow_redirects": False,
         "limits": httpx2.Limits(max_connections=MAX_CONNECTIONS, max_keepalive_connections=MAX_IDLE_CONNECTIONS),
+        # Reading the machine's certificates takes a tenth of a second: once for all clients.
+        "verify": _certificates(),
         # Two keys at one host are two users: what a cookie remembers of one must not be told of the other.
         "cookies": CookieJar(DefaultCookiePolicy(allowed_domains=[])),
     }
+
+
+@cache
+def _certificates() -> "ssl.SSLContext":
+    import httpx2
+
+    return httpx2.create_ssl_context()
 
 
 def _options(request: Sent) -> dict[str, Any]:
