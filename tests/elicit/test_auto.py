@@ -84,13 +84,13 @@ PROVIDERS: dict[str, tuple[Handler, int]] = {
         3,
     ),
     "no response_format at all": (
-        refusing(Refusal(403, "no"), has("logprobs"), refusing(Refusal(422, "invalid request"), has("response_format"))),
+        refusing(
+            Refusal(403, "no"), has("logprobs"), refusing(Refusal(422, "invalid request"), has("response_format"))
+        ),
         4,
     ),
     "no tools": (
-        refusing(
-            Refusal(403, "no"), has("logprobs"), refusing(Refusal(400, "m does not support tools"), has("tools"))
-        ),
+        refusing(Refusal(403, "no"), has("logprobs"), refusing(Refusal(400, "m does not support tools"), has("tools"))),
         3,
     ),
     "no tool_choice": (
