@@ -229,7 +229,7 @@ class Failing:
 
 
 def test_an_outage_is_not_hidden_by_another_way() -> None:
-    for status in (None, 402, 429, 500, 503):
+    for status in (None, 402, 429, 503, 529):
         ladder = Auto([Failing("decisions", UpstreamError("decisions", "down", status)), ScriptedElicitor(LIST)])
         with pytest.raises(UpstreamError, match="down"):
             ladder.elicit(SITUATION)
@@ -238,6 +238,25 @@ def test_an_outage_is_not_hidden_by_another_way() -> None:
         asyncio.run(fitting.aelicit(SITUATION))
     with pytest.raises(SettingError, match="there are none"):
         Auto([])
+
+
+def test_a_failure_is_an_outage_only_of_what_has_worked() -> None:
+    down: list[int] = []
+
+    def decide(body: dict[str, Any]) -> Any:
+        if down:
+            return Refusal(500, "down")
+        answer = {"type": "choice", "probabilities": [{"value": name, "probability": p} for name, p in LIST.items()]}
+        return {"answers": [answer]}
+
+    with FakeProvider({DECISIONS: decide, CHAT: words}) as provider:
+        auto = elicitor_for(endpoint(provider), "stated")
+        assert auto.elicit(SITUATION).method == "decisions"
+        down.append(1)
+        with pytest.raises(UpstreamError, match="HTTP 500: down"):
+            auto.elicit(SITUATION)
+        # Nobody knows of this one whether it is there at all.
+        assert elicitor_for(endpoint(provider), "stated").elicit(SITUATION).method == "verbalised"
 
 
 def test_a_server_that_answers_unknown_routes_with_a_page() -> None:
