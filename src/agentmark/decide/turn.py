@@ -70,8 +70,8 @@ class ModelCall(ABC):
     seed: int | None = None
     # Whether tools that run at the provider are on offer: they would run once for each sample.
     runs_hosted_tools: bool = False
-    # Set by the turn: whether samples are told apart by their arguments too. Then a stream shows what it does only at its
-    # end, though a single call may have begun.
+    # Set by the turn: whether samples are told apart by their arguments too. Then a stream shows what it does at its
+    # end, though a single call may have begun before.
     needs_arguments: bool = False
     # Whether the others should wait for the first sample, which puts the prompt into the provider's cache.
     warms_cache: bool = False
