@@ -625,7 +625,7 @@ def test_a_stream_says_what_the_whole_reply_says(profile: str, path: str, make_b
                 stream.add(event)
             assert stream.finished
             assert stream.calls
-            assert set(stream.calls) <= {tool["name"] for tool in ERRAND.schemas}
+            assert {call.name for call in stream.calls} <= {tool["name"] for tool in ERRAND.schemas}
         with RefusingProvider(profile, seed=seed) as provider, client_of(provider) as client:
             assert api.calls(client.ok(path, make_body(ERRAND)))
 
