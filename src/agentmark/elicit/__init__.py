@@ -12,8 +12,9 @@ if TYPE_CHECKING:
     from agentmark.elicit.labels import Labels
     from agentmark.elicit.local import LocalModel
     from agentmark.elicit.logits import Logits
+    from agentmark.elicit.proposals import Proposals
     from agentmark.elicit.sampled import Sampled
-    from agentmark.elicit.situation import ANSWER, Candidate, Elicitation, Elicitor, Situation
+    from agentmark.elicit.situation import ANSWER, Candidate, Elicitation, Elicitor, Situation, ToolCall
     from agentmark.elicit.transformers import TransformersModel
     from agentmark.elicit.verbalised import Verbalised
 
@@ -33,8 +34,10 @@ _HOMES = {
     "Labels": "labels",
     "LocalModel": "local",
     "Logits": "logits",
+    "Proposals": "proposals",
     "Sampled": "sampled",
     "Situation": "situation",
+    "ToolCall": "situation",
     "TransformersModel": "transformers",
     "Verbalised": "verbalised",
     "elicitor_for": "auto",
@@ -62,8 +65,10 @@ __all__ = [
     "Labels",
     "LocalModel",
     "Logits",
+    "Proposals",
     "Sampled",
     "Situation",
+    "ToolCall",
     "TransformersModel",
     "Verbalised",
     "elicitor_for",
