@@ -193,6 +193,11 @@ def test_in_words_a_tools_output_is_one_line_that_says_what_it_is() -> None:
     assert json.loads(said[2]["content"])["tool_output"]["output"].startswith(INJECTED)
 
 
+def test_in_words_a_call_that_was_made_up_is_not_told() -> None:
+    said = in_words(settled([{"role": "assistant", "content": "look(room)"}, {"role": "tool", "content": "A cat."}]))
+    assert said[0]["content"] == "look(room)"
+
+
 @given(st.lists(st.tuples(st.sampled_from(["user", "assistant", "tool"]), st.text()), max_size=6))
 def test_as_lines_no_content_begins_a_line(messages: list[tuple[str, str]]) -> None:
     text = as_lines([{"role": role, "content": content} for role, content in messages])

@@ -155,6 +155,8 @@ def in_words(messages: Sequence[Message], *, outputs: bool = True) -> list[dict[
         calls = [
             json_line({"tool_call": {"tool": call["name"], "arguments": read_arguments(call["arguments"])}})
             for call in _calls(message)
+            # One that we made up for the sake of its output says nothing.
+            if (call["name"], call["arguments"]) != (SOME_TOOL, {})
         ]
         written.append({"role": message["role"], "content": "\n".join([*([text] if text else []), *calls])})
     return written
