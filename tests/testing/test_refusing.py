@@ -1,12 +1,14 @@
 """Every profile refuses what it says, in its vendor's shape, and nothing else; with each an agent finishes its task."""
 
 import json
+import re
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from copy import deepcopy
 from dataclasses import replace
 from http.client import HTTPConnection, IncompleteRead
 from math import exp
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
@@ -259,6 +261,13 @@ def test_every_profile_is_tested() -> None:
     assert all(profile.who and profile.name == name for name, profile in PROFILES.items())
 
 
+def test_the_page_has_a_row_for_every_profile() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "testing.md").read_text(encoding="utf-8")
+    rows = page.partition("## Profiles")[2].partition("## The errand")[0].splitlines()
+    listed = [name for row in rows if row.startswith("| `") for name in re.findall(r"`([\w-]+)`", row.split("|")[1])]
+    assert sorted(listed) == sorted(PROFILES)
+
+
 @pytest.mark.parametrize("api", APIS)
 @pytest.mark.parametrize("profile", sorted(set(PROFILES) - REFUSES_ALL))
 def test_an_agent_that_asks_for_nothing_special_finishes(profile: str, api: str) -> None:
@@ -384,24 +393,26 @@ def test_how_often_can_be_said() -> None:
 
 
 @pytest.mark.parametrize(
-    ("path", "body"),
+    ("path", "body", "end"),
     [
-        (CHAT, chat_body(ERRAND, stream=True)),
-        (RESPONSES, responses_body(ERRAND, stream=True)),
-        (MESSAGES, messages_body(ERRAND, stream=True)),
-        (GEMINI_STREAM, gemini_body(ERRAND, toolConfig={"functionCallingConfig": {"mode": "NONE"}})),
+        (CHAT, chat_body(ERRAND, stream=True), b"[DONE]"),
+        (RESPONSES, responses_body(ERRAND, stream=True), b"response.completed"),
+        (MESSAGES, messages_body(ERRAND, stream=True), b"message_stop"),
+        (GEMINI_STREAM, gemini_body(ERRAND, toolConfig={"functionCallingConfig": {"mode": "NONE"}}), b"STOP"),
     ],
 )
-def test_every_third_stream_breaks_off(path: str, body: dict[str, Any]) -> None:
+def test_every_third_stream_breaks_off(path: str, body: dict[str, Any], end: bytes) -> None:
     with RefusingProvider("stream-cut") as provider, client_of(provider) as client:
-        whole = client.events(path, body)
-        client.events(path, body)
-        with pytest.raises(IncompleteRead) as cut:
+        for _ in range(2):
             client.events(path, body)
-        # The next one is whole again, and what is no stream never breaks.
-        assert client.events(path, body)
-        client.ok(CHAT, chat_body(ERRAND))
-    assert 0 < cut.value.partial.count(b"data: ") < len(whole) + 1
+            client.events(path, body)
+            with pytest.raises(IncompleteRead) as cut:
+                client.events(path, body)
+            assert b"data: " in cut.value.partial
+            assert end not in cut.value.partial
+        # What is no stream never breaks off.
+        for _ in range(3):
+            client.ok(CHAT, chat_body(ERRAND))
 
 
 # --- preserved thinking ----------------------------------------------------------------------------------------------
@@ -623,11 +634,11 @@ def test_a_stream_says_what_the_whole_reply_says(profile: str, path: str, make_b
             stream = api.stream()
             for event in client.events(path, make_body(ERRAND, stream=True)):
                 stream.add(event)
-            assert stream.finished
-            assert stream.calls
-            assert set(stream.calls) <= {tool["name"] for tool in ERRAND.schemas}
         with RefusingProvider(profile, seed=seed) as provider, client_of(provider) as client:
-            assert api.calls(client.ok(path, make_body(ERRAND)))
+            whole = client.ok(path, make_body(ERRAND))
+        assert stream.finished
+        assert stream.calls == api.calls(whole)
+        assert stream.text == api.text(whole)
 
 
 def test_a_stream_of_several_choices_with_usage(plain: Client) -> None:
@@ -650,8 +661,15 @@ def test_gemini_streams_events_or_a_list(plain: Client) -> None:
     calls = {"toolConfig": {"functionCallingConfig": {"mode": "ANY"}}}
     events = plain.events(GEMINI_STREAM, gemini_body(ERRAND, **calls))
     assert events[-1]["candidates"][0]["finishReason"] == "STOP"
+    assert "functionCall" in json.dumps(events[-1])
     listed = plain.ok(GEMINI_STREAM.partition("?")[0], gemini_body(ERRAND, **calls))
     assert "functionCall" in json.dumps(listed[-1])
+    with RefusingProvider() as provider, client_of(provider) as client:
+        whole = client.ok(GEMINI, gemini_body(ERRAND, **calls))["candidates"][0]["content"]["parts"]
+    said = [event["candidates"][0]["content"]["parts"][0] for event in events]
+    assert [part["functionCall"] for part in said if "functionCall" in part] == [
+        part["functionCall"] for part in whole if "functionCall" in part
+    ]
 
 
 # --- counts ----------------------------------------------------------------------------------------------------------

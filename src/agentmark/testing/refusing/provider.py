@@ -193,8 +193,13 @@ class RefusingProvider(LoopbackServer):
     # --- the model's answer ------------------------------------------------------------------------------------------
 
     def _rng(self, path: str, body: Body) -> random.Random:
-        """Chance that depends on the request and on how often it came, and not on what others ask meanwhile."""
-        digest = hashlib.sha256(json.dumps([path, body], sort_keys=True).encode("utf-8")).hexdigest()
+        """Chance that depends on the request and on how often it came, and not on what others ask meanwhile.
+
+        Whether the reply is streamed makes no difference to what it says.
+        """
+        route = path.partition("?")[0].replace(":streamGenerateContent", ":generateContent")
+        asked = {name: value for name, value in body.items() if name not in ("stream", "stream_options")}
+        digest = hashlib.sha256(json.dumps([route, asked], sort_keys=True).encode("utf-8")).hexdigest()
         with self._lock:
             self._asked_before[digest] += 1
             return random.Random(f"{self._seed} {digest} {self._asked_before[digest]}")
