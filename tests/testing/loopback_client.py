@@ -26,7 +26,8 @@ class Answered:
 class Client:
     """Keeps one connection open, as agents do."""
 
-    def __init__(self, provider: RefusingProvider) -> None:
+    def __init__(self, provider: RefusingProvider, headers: dict[str, str] | None = None) -> None:
+        self._headers = {"Content-Type": "application/json", "anthropic-version": "2023-06-01", **(headers or {})}
         self._connection = HTTPConnection(urlsplit(provider.base_url).netloc, timeout=10)
 
     def close(self) -> None:
@@ -63,13 +64,13 @@ class Client:
         return [json.loads(data) for data in said if data != "[DONE]"]
 
     def _send(self, path: str, body: object) -> Any:
-        self._connection.request("POST", path, json.dumps(body), {"Content-Type": "application/json"})
+        self._connection.request("POST", path, json.dumps(body), self._headers)
         return self._connection.getresponse()
 
 
 @contextmanager
-def client_of(provider: RefusingProvider) -> Iterator[Client]:
-    client = Client(provider)
+def client_of(provider: RefusingProvider, **headers: str) -> Iterator[Client]:
+    client = Client(provider, {name.replace("_", "-"): value for name, value in headers.items()})
     try:
         yield client
     finally:

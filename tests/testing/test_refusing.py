@@ -2,6 +2,7 @@
 
 import json
 import re
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from copy import deepcopy
@@ -536,6 +537,56 @@ def test_what_no_provider_takes_is_refused_by_plain_too(
     assert message in error_in(path, answered.body)["message"]
 
 
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        (CHAT, {"model": "m", "messages": ["x"]}),
+        (CHAT, chat_body(ERRAND, tools=["add"])),
+        (CHAT, chat_body(ERRAND, n="three")),
+        (CHAT, chat_body(ERRAND, response_format="json")),
+        (RESPONSES, {"model": "m", "input": [1]}),
+        (MESSAGES, messages_body(ERRAND, messages=[None])),
+        (MESSAGES, messages_body(ERRAND, tool_choice="any")),
+        (GEMINI, {"contents": [{"parts": [1]}]}),
+    ],
+)
+def test_what_has_no_shape_is_refused_as_such(
+    path: str, body: dict[str, Any], plain: Client, capfd: pytest.CaptureFixture[str]
+) -> None:
+    answered = plain.post(path, body)
+    assert answered.status == 400
+    assert error_in(path, answered.body)["message"]
+    assert capfd.readouterr().err == ""
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "headers"),
+    [
+        (CHAT, chat_body(ERRAND), {"Authorization": "Bearer sk-1"}),
+        (CHAT, chat_body(ERRAND), {"api_key": "sk-1"}),
+        (MESSAGES, messages_body(ERRAND), {"x_api_key": "sk-1"}),
+        (GEMINI, gemini_body(ERRAND), {"x_goog_api_key": "sk-1"}),
+        (f"{GEMINI}?key=sk-1", gemini_body(ERRAND), {}),
+    ],
+)
+def test_a_key_can_be_asked_for(path: str, body: dict[str, Any], headers: dict[str, str]) -> None:
+    with RefusingProvider(api_key="sk-1") as provider:
+        with client_of(provider, **headers) as client:
+            client.ok(path, body)
+        with client_of(provider, Authorization="Bearer sk-2") as client:
+            assert client.post(path.partition("?")[0], body).status in (400, 401)
+    assert len(provider.refused) == 1
+
+
+def test_anthropic_wants_its_version_said() -> None:
+    with RefusingProvider() as provider:
+        connection = HTTPConnection(provider.base_url.split("/")[2], timeout=5)
+        connection.request("POST", MESSAGES, json.dumps(messages_body(ERRAND)))
+        response = connection.getresponse()
+        assert (response.status, "anthropic-version" in response.read().decode()) == (400, True)
+        connection.close()
+
+
 def test_unknown_routes_and_broken_bodies(plain: Client) -> None:
     assert plain.post("/v1/elsewhere", {}).status == 404
     assert plain.post(CHAT, ["no object"]).status == 400
@@ -686,6 +737,17 @@ def test_every_reply_counts_its_tokens(plain: Client) -> None:
     assert plain.ok(GEMINI, gemini_body(ERRAND))["usageMetadata"]["totalTokenCount"] > 0
     assert plain.ok("/v1/messages/count_tokens", {"messages": [user("x" * 400)]})["input_tokens"] > 100
     assert plain.ok("/v1/decisions", DECISION)["usage"]["input_tokens"] > 0
+
+
+def test_the_provider_knows_what_it_was_paid_for() -> None:
+    with RefusingProvider(delay_s=0.05) as provider, client_of(provider) as client:
+        began = time.monotonic()
+        said = [client.ok(CHAT, chat_body(ERRAND, n=count))["usage"] for count in (1, 4)]
+        assert time.monotonic() - began >= 0.1
+    assert [usage.total for usage in provider.usage] == [usage["total_tokens"] for usage in said]
+    assert provider.usage[1].output > provider.usage[0].output
+    # The second request begins as the first did, and ends so: all of it is cached.
+    assert provider.usage[1].cached > 0.9 * provider.usage[1].input
 
 
 def test_the_cacheable_share_falls_when_tools_are_filtered() -> None:

@@ -120,7 +120,7 @@ def _pairs(progress: Progress, weights: Mapping[Behavior, float]) -> dict[Behavi
     total = sum(found.values())
     if not total:
         return {}
-    single = sum([weights[(name,)] for name in set(steps)])
+    single = sum([weights[(name,)] for name in sorted(set(steps))])
     scale = single * _PARALLEL_SHARE / (1 - _PARALLEL_SHARE) / total
     return {pair: weight * scale for pair, weight in found.items()}
 
