@@ -34,6 +34,7 @@ def test_a_connection_serves_many_requests() -> None:
         connection.request("GET", "/z")
         connection.getresponse().read()
         connection.close()
+        assert server.connections == 1
     assert [request.method for request in asked] == ["POST"] * 4 + ["GET"]
     assert asked[0].path == "/x?y=1"
     assert asked[0].headers["X-Name"] == "a"
