@@ -82,8 +82,8 @@ class _Server(ThreadingHTTPServer):
 
     def opened(self, connection: socket.socket) -> None:
         with self._lock:
-            self.connections += 1
             self._open.add(connection)
+            self.connections += 1
 
     def closed(self, connection: socket.socket) -> None:
         with self._lock:
