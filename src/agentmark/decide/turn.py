@@ -391,6 +391,8 @@ class _Dialogue:
         errors = [outcome for outcome in outcomes if isinstance(outcome, Exception)]
         replies = [outcome for outcome in outcomes if not isinstance(outcome, Exception)]
         if not replies:
+            # The agent's own error; but a run that ends here has no record, and somebody should know why.
+            self.desk.ledger.fell_back("no sample came", call.model, repr(errors[0]))
             raise errors[0]
         if errors:
             # Those that came are independent samples all the same: the model as it is when it replies.
