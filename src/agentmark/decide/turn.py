@@ -84,6 +84,11 @@ class ModelCall(ABC):
     def read(self, reply: Any) -> Sequence[ToolCall]:
         """The calls that a reply makes. Of a live stream, it is not asked."""
 
+    def as_done(self, calls: Sequence[ToolCall]) -> Sequence[ToolCall]:
+        """What became of the calls that the agent's model made last, where the framework keeps a person's edit apart
+        from the conversation."""
+        return calls
+
     def forced(self, behavior: str, rung: Rung) -> Any | None:
         """The request with one way to go, its tools untouched; None if there is no such way here."""
         return None
@@ -356,6 +361,7 @@ class _Dialogue:
         decision = self.run.made.pop(_digest(before), None)
         if decision is None or not calls:
             return
+        calls = self.call.as_done(calls)
         names = frozenset(decision.names)
         if any(call.name not in names for call in calls):
             return
@@ -547,4 +553,8 @@ def _last_turn(messages: Sequence[Message]) -> tuple[Sequence[Message], list[Too
     while start and messages[start - 1].get("role") == "assistant":
         start -= 1
     calls = [call for said in messages[start:end] for call in said.get("tool_calls") or ()]
-    return messages[:start], [ToolCall(str(call.get("name")), call.get("arguments")) for call in calls]
+    return messages[:start], [_read_call(call) for call in calls]
+
+
+def _read_call(call: Mapping[str, Any]) -> ToolCall:
+    return ToolCall(str(call.get("name")), call.get("arguments"), str(call.get("id") or ""))
