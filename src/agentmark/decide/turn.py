@@ -351,7 +351,13 @@ class _Dialogue:
         """Whether this upstream has shown that it states no lists, or follows none: then its samples are the list."""
         refusals = self.desk.refusals
         has_failed = [refusals.is_given_up(self.upstream, what) for what in (LISTS, OBEDIENCE)]
-        return self.desk.fallback is not None and (any(has_failed) or not refusals.rungs(self.upstream))
+        return self.desk.fallback is not None and (any(has_failed) or not self._can_be_forced())
+
+    def _can_be_forced(self) -> bool:
+        """Whether there is a way left for each thing that could be chosen: a list that cannot be followed is no use."""
+        rungs = self.desk.refusals.rungs(self.upstream)
+        ways = [[self.call.forced(name, rung) is not None for rung in rungs] for name in self.situation.names]
+        return all(any(found) for found in ways)
 
     def _look_back(self) -> Generator[Write, Any, None]:
         """See in the conversation whether somebody changed what the agent did last."""
@@ -361,15 +367,15 @@ class _Dialogue:
         decision = self.run.made.pop(_digest(before), None)
         if decision is None or not calls:
             return
-        calls = self.call.as_done(calls)
+        done = self.call.as_done(calls)
         names = frozenset(decision.names)
-        if any(call.name not in names for call in calls):
+        if any(call.name not in names for call in done):
             return
         if decision.elicitation.proposals is None:
-            now = what_was_done(calls, decision.behavior)
+            now = what_was_done(done, decision.behavior)
         else:
             by_call = decision.elicitation.granularity == "call"
-            now = behavior_of(calls, names, self.run.session.argument_digest if by_call else None)
+            now = behavior_of(done, names, self.run.session.argument_digest if by_call else None)
         if now != decision.behavior:
             yield Write(self.desk.edit(decision, now))
 
