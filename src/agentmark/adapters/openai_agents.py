@@ -43,10 +43,21 @@ _HOSTED = (
 _UNFORCED = ("ComputerTool", "ToolSearchTool", "ProgrammaticToolCallingTool")
 # Names that the SDK reads as kinds of tools: a function of such a name cannot be named.
 _KINDS = frozenset(
-    """
-    auto required none file_search web_search web_search_preview image_generation code_interpreter mcp computer
-    computer_use computer_use_preview programmatic_tool_calling
-    """.split()
+    [
+        "auto",
+        "required",
+        "none",
+        "file_search",
+        "web_search",
+        "web_search_preview",
+        "image_generation",
+        "code_interpreter",
+        "mcp",
+        "computer",
+        "computer_use",
+        "computer_use_preview",
+        "programmatic_tool_calling",
+    ]
 )
 
 # The arguments of a call of the model, by name.
