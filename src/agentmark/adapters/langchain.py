@@ -80,6 +80,7 @@ class _Call(ModelCall):
         self.upstream = _upstream(model)
         self.model = model_name(model)
         self.temperature = request.model_settings.get("temperature", getattr(model, "temperature", None))
+        self.seed = request.model_settings.get("seed", getattr(model, "seed", None))
         self.runs_hosted_tools = any(isinstance(tool, dict) for tool in request.tools)
         self.warms_cache = _is_anthropic(model)
         self._handler = handler
@@ -222,7 +223,7 @@ def _asked_aside(model: Any, request: ChatRequest) -> Any:
     settings: dict[str, Any] = {}
     if request.schema is not None and (model.profile or {}).get("structured_output"):
         settings |= ProviderStrategy({"title": "answer", **request.schema}).to_model_kwargs()
-    tools = [_function(tool) for tool in getattr(request, "tools", ())]
+    tools = [_function(tool) for tool in request.tools]
     if not tools:
         return model.bind(**settings) if settings else model
     if settings and "openai" in str(model._llm_type):

@@ -44,19 +44,8 @@ _UNFORCED = ("ComputerTool", "ToolSearchTool", "ProgrammaticToolCallingTool")
 # Names that the SDK reads as kinds of tools: a function of such a name cannot be named.
 _KINDS = frozenset(
     [
-        "auto",
-        "required",
-        "none",
-        "file_search",
-        "web_search",
-        "web_search_preview",
-        "image_generation",
-        "code_interpreter",
-        "mcp",
-        "computer",
-        "computer_use",
-        "computer_use_preview",
-        "programmatic_tool_calling",
+        *("auto", "required", "none", "file_search", "web_search", "web_search_preview", "image_generation"),
+        *("code_interpreter", "mcp", "computer", "computer_use", "computer_use_preview", "programmatic_tool_calling"),
     ]
 )
 
@@ -138,6 +127,7 @@ class _Call(ModelCall):
         client = getattr(model, "_client", None)
         self.upstream = f"{type(model).__name__} {getattr(client, 'base_url', 'default')}"
         self.temperature = settings.temperature
+        self.seed = {**(settings.extra_body or {}), **(settings.extra_args or {})}.get("seed")
         self.runs_hosted_tools = any(_runs_at_provider(tool) for tool in arguments["tools"])
         self.warms_cache = "claude" in self.model.lower()
         if arguments.get("conversation_id"):
@@ -273,7 +263,7 @@ def _chat(model: agents.Model, asked: Arguments, usages: list[Any]) -> FunctionC
     """The model that was asked, with the agent's own settings, tools and handoffs; what it costs goes to `usages`."""
 
     async def acomplete(request: ChatRequest) -> ChatReply:
-        tools = getattr(request, "tools", ())
+        tools = request.tools
         settings = replace(
             asked["model_settings"],
             tool_choice="none" if tools else None,
