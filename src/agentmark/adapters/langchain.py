@@ -234,8 +234,9 @@ def _asked_aside(model: Any, request: ChatRequest) -> Any:
     if not tools:
         return model.bind(**settings) if settings else model
     if settings and "openai" in str(model._llm_type):
-        # Otherwise the tools would become strict, which they are not in the agent's own request.
-        settings["strict"] = False
+        # OpenAI's client takes a form beside strict tools only, which the agent's are not. The provider takes both.
+        body = {} if getattr(model, "use_responses_api", False) else settings
+        settings = {"extra_body": {**(getattr(model, "extra_body", None) or {}), **body}}
     none: Any = {"type": "none"} if _is_anthropic(model) else "none"
     return model.bind_tools(tools, tool_choice=none, **settings)
 
