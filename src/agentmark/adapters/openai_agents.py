@@ -427,5 +427,6 @@ def _with_usage(event: Any, spent: Spent) -> Any:
         "output_tokens": spent.output_tokens,
         "total_tokens": spent.input_tokens + spent.output_tokens,
     }
-    response = event.response.model_copy(update={"usage": usage.model_copy(update=total)})
+    # Built anew: the SDK's own models hang another count on the old one, which would be read first.
+    response = event.response.model_copy(update={"usage": type(usage)(**{**usage.model_dump(), **total})})
     return event.model_copy(update={"response": response})
