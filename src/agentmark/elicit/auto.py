@@ -36,8 +36,11 @@ log = logging.getLogger(__name__)
 
 
 def elicitor_for(endpoint: Endpoint, name: str = "auto", *, rng: Random | None = None) -> Elicitor:
-    """An elicitor by name, or the first of several that the provider has: `auto` asks for its decision, and else
-    samples replies (for behaviors that are no tools: asks for a list); `stated` asks for its decision, and else for a list. `rng` shuffles the options."""
+    """An elicitor by name, or the first of several that the provider has.
+
+    `auto` asks for the provider's decision, and else samples replies (for behaviors that are no tools: asks for a
+    list). `stated` asks for its decision, and else for a list. `rng` shuffles the options.
+    """
     if name in LADDERS:
         rungs = [elicitor_for(endpoint, rung, rng=rng) for rung in LADDERS[name]]
         return Auto(rungs, name=name, learned=endpoint.learned)
