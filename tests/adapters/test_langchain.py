@@ -21,10 +21,12 @@ from langchain_core.callbacks import StreamingStdOutCallbackHandler, get_usage_m
 from langchain_core.language_models.chat_models import BaseChatModel
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
+from langchain_core.tools import StructuredTool
 from langchain_google_genai import ChatGoogleGenerativeAI
 from langchain_openai import ChatOpenAI
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
+from local_agent import TOOLS, CallingModel, check_with_model, wants_model
 from pydantic import BaseModel
 from refusals import check, each_case, family
 
@@ -474,6 +476,17 @@ def test_side_calls_keep_the_roles_of_the_conversation(tmp_path: Path) -> None:
     roles = {message["role"] for message in aside[-1]["messages"]}
     assert {"assistant", "tool", "user"} <= roles
     assert all(message.get("tool_call_id") for message in aside[-1]["messages"] if message["role"] == "tool")
+
+
+@wants_model
+def test_a_real_model_is_attributed(tmp_path: Path) -> None:
+    def run_task(server: CallingModel, deciding: Decider, task: str) -> None:
+        model = ChatOpenAI(model=server.model, base_url=f"{server.root_url}/v1", api_key="k", temperature=1)
+        tools = [StructuredTool.from_function(function, return_direct=True) for function in TOOLS]
+        end = run(create_agent(model, tools, middleware=[AgentMarkMiddleware(deciding)]), task)
+        assert end["messages"][-1].type == "tool"
+
+    check_with_model("langchain", run_task, tmp_path / "run.jsonl")
 
 
 def test_the_page_runs_as_pasted(tmp_path: Path) -> None:

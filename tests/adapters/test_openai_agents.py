@@ -29,6 +29,7 @@ from agents import (
 )
 from agents.testing import ModelStep, ScriptedModel, assistant_message, function_call
 from harness import PAYLOAD, SPREAD, Shop, arguments, decider, records, run_page, verdict
+from local_agent import TOOLS, CallingModel, check_with_model, wants_model
 from openai import AsyncOpenAI
 from pydantic import BaseModel
 from refusals import check, each_case, family
@@ -415,6 +416,29 @@ def test_a_stream_that_is_not_read_to_its_end_is_no_evidence(tmp_path: Path) -> 
 
     asyncio.run(go())
     assert [record.enforced for record in records(log)] == [None, False]
+
+
+@wants_model
+def test_a_real_model_is_attributed(tmp_path: Path) -> None:
+    def run_task(server: CallingModel, deciding: Decider, task: str) -> None:
+        async def go() -> None:
+            async with AsyncOpenAI(base_url=f"{server.root_url}/v1", api_key="k") as client:
+                model = AgentMarkModel(OpenAIChatCompletionsModel(server.model, openai_client=client), deciding)
+                tools = [function_tool(function) for function in TOOLS]
+                settings = ModelSettings(temperature=1)
+                agent = Agent(
+                    name="guide",
+                    model=model,
+                    tools=tools,
+                    model_settings=settings,
+                    tool_use_behavior="stop_on_first_tool",
+                )
+                result = await Runner.run(agent, task)
+                assert str(result.final_output).startswith("You ")
+
+        asyncio.run(go())
+
+    check_with_model("openai-agents", run_task, tmp_path / "run.jsonl")
 
 
 def test_the_page_runs_as_pasted(tmp_path: Path) -> None:
