@@ -118,7 +118,7 @@ class _Call(ModelCall):
         messages = [_as_body(said) for said in request.get("messages") or ()]
         self._body = {**self.request, "messages": messages}
         self.runs_hosted_tools = openai_chat.runs_hosted_tools(self._body)
-        self.warms_cache = "claude" in self.model.lower()
+        self._is_claude = self.warms_cache = "claude" in self.model.lower()
         self._decider = decider
         # The usage of every call of the agent's model in this turn.
         self._usages: list[Mapping[str, Any]] = []
@@ -146,6 +146,9 @@ class _Call(ModelCall):
 
     def forced(self, behavior: str, rung: Rung) -> Body | None:
         if rung == Rung.ALLOWED and self._provider() not in _WITH_ALLOWED_LISTS:
+            return None
+        if rung == Rung.INSTRUCTION and self._is_claude:
+            # Its thinking is bound to all that was said before it, and the agent sends it back without our sentence.
             return None
         body = openai_chat.forced(self._body, behavior, rung)
         if body is None:
@@ -328,7 +331,8 @@ class _HandedOn:
         request = self._call.request
         whole_reply = litellm.stream_chunk_builder(self._passed_on, messages=request["messages"])
         if whole_reply is not None:
-            await _logged({name: value for name, value in request.items() if name != "stream"}, whole_reply)
+            asked = {name: value for name, value in request.items() if not name.startswith("stream")}
+            await _logged(asked, whole_reply)
 
 
 def _anything(_: object) -> bool:
