@@ -117,7 +117,7 @@ def test_the_reply_is_begun_inside_the_models_own_template(model: LocalModel) ->
 
 
 def test_labels_by_logits_and_by_chat(model: LocalModel) -> None:
-    assert sum(weights_of(Logits(model, "labels", rotations=2).elicit(SITUATION)).values()) <= 1
+    assert sum(weights_of(Logits(model, "labels", orders=2).elicit(SITUATION)).values()) <= 1
     chat = Labels(model, min_mass=0.0).elicit(SITUATION)
     assert 0 < sum(weights_of(chat).values()) <= 1
     assert chat.output_tokens == 1

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from agentmark.testing.server import Asked, Body, LoopbackServer, Said
 
@@ -13,6 +13,7 @@ class Refusal:
 
     status: int
     message: str = "refused by script"
+    headers: Mapping[str, str] = field(default_factory=dict)
 
 
 # A list is a stream: its bodies are sent one after the other, as server-sent events.
@@ -47,7 +48,7 @@ class FakeProvider(LoopbackServer):
         route = self._routes.get(asked.path, Refusal(404, f"no route {asked.path}"))
         said = route if isinstance(route, Refusal) else route(body)
         if isinstance(said, Refusal):
-            return Said.json(said.status, {"error": {"message": said.message}})
+            return Said.json(said.status, {"error": {"message": said.message}}, said.headers)
         if isinstance(said, list):
             events = [json.dumps(event) for event in said] + ["[DONE]"]
             stream = "".join([f"data: {event}\n\n" for event in events])
