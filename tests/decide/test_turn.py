@@ -503,6 +503,26 @@ def test_the_agents_own_model_is_lent_to_an_elicitor_without_one() -> None:
         deciding.decide(["a", "b"], "What next?")
 
 
+def test_what_a_lent_model_refuses_in_side_calls_is_not_asked_for_again() -> None:
+    asked = []
+
+    class Lending(Call):
+        def chat(self) -> FunctionChat:
+            def complete(request: Any) -> str:
+                asked.append(request.schema)
+                if request.schema is not None:
+                    raise HTTPStatusError(400, "no response format here")
+                return '{"search": 1, "book": 0, "pay": 0, "(answer)": 0}'
+
+            return FunctionChat("own", complete=complete)
+
+    deciding, memory = decider(Verbalised())
+    for _ in range(3):
+        deciding.turn(Lending(Provider()))
+    assert [schema is None for schema in asked] == [False, True, True, True]
+    assert [record.behavior for record in memory.records] == ["search"] * 3
+
+
 # --- never in silence, never in the way ---
 
 

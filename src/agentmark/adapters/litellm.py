@@ -1,7 +1,6 @@
 """LiteLLM: `AgentMarkLogger(decider)` among the callbacks of its proxy, or its `acompletion` in a program."""
 
 import asyncio
-import json
 import weakref
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -15,6 +14,7 @@ from agentmark.decide.decider import Decider
 from agentmark.decide.runs import ON_BEHALF_OF, PERFORMED_BY
 from agentmark.decide.turn import ModelCall, Spent, Turn
 from agentmark.elicit.chat import ChatReply, ChatRequest, FunctionChat
+from agentmark.elicit.conversation import chat_messages, settled, texts_only, tool_definitions
 from agentmark.elicit.situation import Candidate, Message, ToolCall, whole
 from agentmark.errors import MissingExtraError
 from agentmark.wire import openai_chat
@@ -44,8 +44,8 @@ _NOT_ASIDE = (
     "tool_choice",
     "tools",
 )
-# Providers that take a list of allowed tools, as LiteLLM names them.
-_WITH_ALLOWED_LISTS = ("azure", "openai")
+# Choices of a tool that may come as an object too: LiteLLM takes {"type": "auto"} for "auto".
+_SPELT_OUT = ("auto", "none", "required")
 # For whom the proxy's caller acts, the nearest first.
 _CALLERS = ("user_api_key_end_user_id", "user_api_key_user_id", "user_api_key_team_id", "user_api_key_org_id")
 
@@ -95,12 +95,13 @@ def chat(model: str, **options: Any) -> FunctionChat:
     an elicitor is lent the agent's own."""
 
     async def acomplete(request: ChatRequest) -> ChatReply:
-        messages = [_written(said) for said in request.messages]
-        asked = {"model": model, "messages": messages, **settings_of(request), **_format(request), **options}
+        asked = {"model": model, "messages": chat_messages(request.messages), **_asked_aside(request)}
+        if request.tools:
+            asked |= {"tools": tool_definitions(request.tools), "tool_choice": "none"}
         with _ours(is_logged=True):
-            return _chat_reply(await litellm.acompletion(**asked))
+            return _chat_reply(await litellm.acompletion(**asked, **options))
 
-    return FunctionChat(model, acomplete=acomplete)
+    return FunctionChat(model, acomplete=acomplete, tools=True)
 
 
 class _Call(ModelCall):
@@ -116,7 +117,10 @@ class _Call(ModelCall):
         temperature = request.get("temperature")
         self.temperature = temperature if isinstance(temperature, int | float) else None
         messages = [_as_body(said) for said in request.get("messages") or ()]
-        self._body = {**self.request, "messages": messages}
+        choice = request.get("tool_choice")
+        if isinstance(choice, Mapping) and "function" not in choice and choice.get("type") in _SPELT_OUT:
+            choice = choice["type"]
+        self._body = {**self.request, "messages": messages, "tool_choice": choice}
         self.runs_hosted_tools = openai_chat.runs_hosted_tools(self._body)
         self._is_claude = self.warms_cache = "claude" in self.model.lower()
         self._decider = decider
@@ -145,17 +149,17 @@ class _Call(ModelCall):
         return openai_chat.tokens(_as_body(reply))
 
     def forced(self, behavior: str, rung: Rung) -> Body | None:
-        if rung == Rung.ALLOWED and self._provider() not in _WITH_ALLOWED_LISTS:
-            return None
-        if rung == Rung.INSTRUCTION and self._is_claude:
-            # Its thinking is bound to all that was said before it, and the agent sends it back without our sentence.
-            return None
+        """LiteLLM sends no list of allowed tools, and no choice but of functions."""
         body = openai_chat.forced(self._body, behavior, rung)
         if body is None:
             return None
         if rung == Rung.INSTRUCTION:
-            return {**self.request, "messages": [*self.request["messages"], body["messages"][-1]]}
-        return {**self.request, "tool_choice": body["tool_choice"]}
+            # Claude's thinking is bound to all that was said before, and the agent sends it back without our sentence.
+            told = {**self.request, "messages": [*self.request["messages"], body["messages"][-1]]}
+            return None if self._is_claude else told
+        choice = body["tool_choice"]
+        can_be_sent = choice == "none" or "function" in choice
+        return {**self.request, "tool_choice": choice} if can_be_sent else None
 
     def several(self, count: int) -> Body | None:
         """LiteLLM reads one choice of a stream."""
@@ -174,12 +178,12 @@ class _Call(ModelCall):
     def chat(self) -> FunctionChat:
         async def acomplete(request: ChatRequest) -> ChatReply:
             asked = {name: value for name, value in self.request.items() if name not in _NOT_ASIDE}
-            asked |= {"messages": self._aside(request.messages), **settings_of(request), **_format(request)}
-            if getattr(request, "tools", ()):
+            asked |= {"messages": self._aside(request.messages), **_asked_aside(request)}
+            if request.tools:
                 asked |= {"tools": self.request["tools"], "tool_choice": "none"}
             return _chat_reply(await self._ask(asked))
 
-        return FunctionChat(self.model, acomplete=acomplete)
+        return FunctionChat(self.model, acomplete=acomplete, tools=True)
 
     async def asend(self, request: Body, *, sampled: bool) -> Any:
         return await self._ask(request)
@@ -201,19 +205,10 @@ class _Call(ModelCall):
     def _aside(self, messages: Sequence[Message]) -> list[Any]:
         """The messages of a side call. Those of the agent go as it sends them: with what models thought, where they
         want that back."""
-        own = self.conversation()
+        own = texts_only(settled(self.conversation()))
         if list(messages[: len(own)]) == own:
-            return [*self.request["messages"], *[_written(said) for said in messages[len(own) :]]]
-        return [_written(said) for said in messages]
-
-    def _provider(self) -> str:
-        given = self.request.get("custom_llm_provider")
-        if given:
-            return str(given)
-        try:
-            return str(litellm.get_llm_provider(self.model, api_base=self.request.get("api_base"))[1])
-        except Exception:
-            return ""
+            return [*self.request["messages"], *chat_messages(messages[len(own) :])]
+        return chat_messages(messages)
 
 
 class _StreamedCall(_Call):
@@ -452,26 +447,16 @@ def _summed(usages: Sequence[Mapping[str, Any]]) -> Body:
     return total
 
 
-def _format(request: ChatRequest) -> Body:
-    if request.schema is None:
-        return {}
-    schema = {"name": "reply", "schema": dict(request.schema), "strict": True}
-    return {"response_format": {"type": "json_schema", "json_schema": schema}}
+def _asked_aside(request: ChatRequest) -> Body:
+    """What a side call asks for besides its messages and tools."""
+    asked: Body = settings_of(request)
+    if request.schema is not None:
+        schema = {"name": "reply", "schema": dict(request.schema), "strict": True}
+        asked["response_format"] = {"type": "json_schema", "json_schema": schema}
+    return asked
 
 
 def _chat_reply(reply: Any) -> ChatReply:
     body = _as_body(reply)
     read, written = openai_chat.tokens(body)
     return ChatReply(text=openai_chat.text(body), input_tokens=read, output_tokens=written)
-
-
-def _written(said: Message) -> Body:
-    """A message of a conversation in the words of chat completions."""
-    written = {name: value for name, value in said.items() if name != "tool_calls"}
-    calls = []
-    for call in said.get("tool_calls") or ():
-        arguments = call["arguments"]
-        text = arguments if isinstance(arguments, str) else json.dumps(arguments)
-        function = {"name": call["name"], "arguments": text}
-        calls.append({"id": call.get("id", ""), "type": "function", "function": function})
-    return {**written, "tool_calls": calls} if calls else written

@@ -298,7 +298,7 @@ def _chat(model: Any, tools: Sequence[Any]) -> FunctionChat:
         if request.schema is not None:
             schema = {"name": "reply", "schema": dict(request.schema), "strict": True}
             options["response_format"] = {"type": "json_schema", "json_schema": schema}
-        named = {candidate.name for candidate in getattr(request, "tools", ())}
+        named = {candidate.name for candidate in request.tools}
         offered = [tool for tool in tools if tool.name in named]
         if offered and not isinstance(model, _NO_CHOICE):
             options["tools_to_call_from"] = offered
@@ -307,7 +307,7 @@ def _chat(model: Any, tools: Sequence[Any]) -> FunctionChat:
         reply = _ask(model, "generate", _Request(messages, (), options, changed))
         return chat_reply(reply.content or "", reply.token_usage)
 
-    return FunctionChat(_name(model), complete=complete)
+    return FunctionChat(_name(model), complete=complete, tools=True)
 
 
 def _own_settings(model: Any) -> Mapping[str, Any]:

@@ -33,6 +33,7 @@ class Refusals:
         self._lock = threading.Lock()
         self._refused: dict[tuple[Upstream, str], str] = {}
         self._failures: dict[tuple[Upstream, str], int] = {}
+        self._left_out: dict[Upstream, set[str]] = {}
 
     def rungs(self, upstream: Upstream) -> list[Rung]:
         """The ways of forcing that are left, the surest first."""
@@ -53,6 +54,11 @@ class Refusals:
         """What was refused, and why, for people to read."""
         with self._lock:
             return {f"{host} {model}: {what}": why for ((host, model), what), why in self._refused.items()}
+
+    def left_out(self, upstream: Upstream) -> set[str]:
+        """What side calls to this upstream go without: kept by who makes them."""
+        with self._lock:
+            return self._left_out.setdefault(upstream, set())
 
     def count(self, upstream: Upstream, what: str, *, failed: bool) -> bool:
         """Note how an attempt went; True if it has failed too often in a row."""

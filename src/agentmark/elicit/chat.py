@@ -80,7 +80,8 @@ class FunctionChat:
         self._complete = complete
         self._acomplete = acomplete
         self._tools = tools
-        self._left_out: frozenset[str] = frozenset()
+        # What was refused. An adapter, which lends its model anew for each step, keeps it from one to the next.
+        self.left_out: set[str] = set()
 
     def complete(self, request: ChatRequest) -> ChatReply:
         if self._complete is None:
@@ -122,11 +123,11 @@ class FunctionChat:
         """Yields the request, is sent what came of it, and yields it with less if it was refused."""
         first = None
         optional = {"schema": request.schema is not None, "tools": self._tools and bool(request.tools)}
-        parts = [part for part, there in optional.items() if there and part not in self._left_out]
+        parts = [part for part, there in optional.items() if there and part not in self.left_out]
         for left_out in [(), *[(part,) for part in parts], *([tuple(parts)] if len(parts) > 1 else [])]:
-            reply = yield self._written(request, self._left_out.union(left_out))
+            reply = yield self._written(request, self.left_out.union(left_out))
             if not isinstance(reply, Exception):
-                self._left_out |= set(left_out)
+                self.left_out.update(left_out)
                 return reply
             first = first or reply
             if _status_of(reply) not in (400, 422):
@@ -135,7 +136,7 @@ class FunctionChat:
         raised = f"the model raised {type(first).__name__}"
         raise UpstreamError(self.model, repr(first), _status_of(first), logged=raised) from first
 
-    def _written(self, request: ChatRequest, left_out: frozenset[str]) -> ChatRequest:
+    def _written(self, request: ChatRequest, left_out: set[str]) -> ChatRequest:
         messages = texts_only(settled(request.messages))
         if not self._tools:
             messages = merged(in_words(messages))
