@@ -239,12 +239,12 @@ def test_a_connection_that_breaks_is_tried_again(is_async: bool) -> None:
 
 @pytest.mark.parametrize("is_async", [False, True])
 def test_a_reply_that_never_ends_is_given_up_in_time(is_async: bool) -> None:
+    def ask(asked: Endpoint) -> object:
+        return asyncio.run(asked.apost("x", {}, method="t")) if is_async else asked.post("x", {}, method="t")
+
     begun = time.monotonic()
     with odd_server(trickle) as asked, pytest.raises(UpstreamError, match=r"no whole reply within 0\.5 s"):
-        if is_async:
-            asyncio.run(asked.apost("x", {}, method="t"))
-        else:
-            asked.post("x", {}, method="t")
+        ask(asked)
     assert time.monotonic() - begun < 5
 
 

@@ -162,6 +162,20 @@ def test_chat_completions_shape() -> None:
     assert texts_only(settled(said))[0]["content"] == "look (image_url)"
 
 
+def test_what_a_model_thought_goes_back_to_it() -> None:
+    call = {
+        "id": "c",
+        "type": "function",
+        "function": {"name": "f", "arguments": "{}"},
+        "extra_content": {"google": {"thought_signature": "abc"}},
+    }
+    said: list[Message] = [
+        {"role": "assistant", "content": None, "reasoning_content": "Hm.", "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "c", "content": "done"},
+    ]
+    assert chat_messages(settled(said)) == said
+
+
 def test_tools_are_the_candidates_but_for_the_answer() -> None:
     schema = {"type": "object", "properties": {"q": {"type": "string"}}}
     situation = Situation.of([Candidate("search", "the web", schema), Candidate("book"), ANSWER_CANDIDATE], "Go.")
@@ -191,6 +205,11 @@ def test_in_words_a_tools_output_is_one_line_that_says_what_it_is() -> None:
     assert said[1]["content"] == 'I look.\n{"tool_call": {"tool": "look", "arguments": {"at": 1}}}'
     assert len(said[2]["content"].splitlines()) == 1
     assert json.loads(said[2]["content"])["tool_output"]["output"].startswith(INJECTED)
+
+
+def test_in_words_a_call_that_was_made_up_is_not_told() -> None:
+    said = in_words(settled([{"role": "assistant", "content": "look(room)"}, {"role": "tool", "content": "A cat."}]))
+    assert said[0]["content"] == "look(room)"
 
 
 @given(st.lists(st.tuples(st.sampled_from(["user", "assistant", "tool"]), st.text()), max_size=6))

@@ -357,29 +357,6 @@ def test_a_model_that_declines() -> None:
 # --- auto ----------------------------------------------------------------------------------------------------------
 
 
-def test_auto_takes_the_best_the_provider_has_and_remembers() -> None:
-    with FakeProvider({CHAT: chat_answer(SAID)}) as provider:
-        auto = elicitor_for(endpoint(provider))
-        assert auto.elicit(SITUATION).method == "verbalised"
-        first = [path for path, _ in provider.requests]
-        assert asyncio.run(auto.aelicit(SITUATION)).method == "verbalised"
-        second = [path for path, _ in provider.requests][len(first) :]
-    assert first == ["/v1/decisions", "/v1/systemone", CHAT, CHAT]
-    assert second == [CHAT]
-
-
-def test_auto_passes_over_what_does_not_fit_this_situation_only() -> None:
-    answer = chat_answer(
-        lambda body: json.dumps({f"t{i}": 1 for i in range(21)}),
-        top_logprobs=lambda _: {"A": math.log(0.6), "B": math.log(0.3), "C": math.log(0.1)},
-    )
-    with FakeProvider({CHAT: answer}) as provider:
-        auto = elicitor_for(endpoint(provider))
-        assert auto.elicit(SITUATION).method == "labels"
-        assert auto.elicit(Situation.of([f"t{i}" for i in range(21)], "")).method == "verbalised"
-        assert auto.elicit(SITUATION).method == "labels"
-
-
 def test_auto_does_not_hide_an_outage() -> None:
     with FakeProvider({"/v1/decisions": Refusal(503)}) as provider, pytest.raises(UpstreamError, match="503"):
         elicitor_for(endpoint(provider)).elicit(SITUATION)
@@ -430,18 +407,6 @@ def test_what_is_no_log_probability_is_refused(logprob: float) -> None:
     chat = ScriptedChat(lambda _: ChatReply(text="A", top_logprobs=[[("A", logprob)]]))
     with pytest.raises(UpstreamError, match="no log-probability"):
         Labels(chat).elicit(SITUATION)
-
-
-def test_auto_reaches_words_where_log_probabilities_are_refused() -> None:
-    def reasoning_model(body: dict[str, Any]) -> Any:
-        if "logprobs" in body:
-            return Refusal(400, "Unsupported parameter: 'logprobs' is not supported with this model.")
-        return chat_answer(SAID)(body)
-
-    with FakeProvider({CHAT: reasoning_model}) as provider:
-        auto = elicitor_for(endpoint(provider))
-        assert [auto.elicit(SITUATION).method for _ in range(2)] == ["verbalised", "verbalised"]
-        assert len(provider.requests) == 5
 
 
 def test_labels_are_never_read_at_another_temperature() -> None:

@@ -25,8 +25,10 @@ LADDERS = {
 }
 NAMES = ("decisions", "systemone", "proposals", "labels", "verbalised")
 # Statuses with which providers say that they have no such route, model or parameter, or not for this key. Anything
-# else, from a limit that is reached to a failure, is about this moment, and trying another way would hide it.
+# else, from a limit that is reached to a failure, is about this moment, and trying another way would hide it. But where
+# an elicitor has never worked, a failure may be all that a server has to say of a route that it does not know.
 _REFUSALS = frozenset({400, 401, 403, 404, 405, 406, 410, 413, 415, 422, 501})
+_REFUSALS_AT_FIRST = frozenset({500, 502})
 
 log = logging.getLogger(__name__)
 
@@ -114,7 +116,7 @@ class Auto:
         for elicitor in self._left():
             said = yield elicitor
             if isinstance(said, ElicitationError):
-                if not _is_refusal(said):
+                if not _is_refusal(said, has_worked=elicitor.name in self._learned.worked):
                     raise said
                 passed.append(_PassedOver(elicitor.name, said))
             elif said.weights is None and said.proposals is None:
@@ -140,12 +142,14 @@ class Auto:
             log.info("%s: %s is passed over from now on (%s)", worked, refused.name, refused.error.logged)
 
 
-def _is_refusal(error: ElicitationError) -> bool:
+def _is_refusal(error: ElicitationError, *, has_worked: bool) -> bool:
     if isinstance(error, UnsupportedError):
         return True
     status = _status(error)
+    if status is None:
+        return False
     # Something that is not JSON, or a redirect, is what some servers have for routes they do not know.
-    return status is not None and (status in _REFUSALS or 200 <= status < 400)
+    return status in _REFUSALS or 200 <= status < 400 or (status in _REFUSALS_AT_FIRST and not has_worked)
 
 
 def _about_this_step(error: ElicitationError) -> bool:

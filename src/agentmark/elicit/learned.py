@@ -1,7 +1,10 @@
 """What a provider was seen to refuse for one model, so that it is asked only once."""
 
+import logging
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,3 +46,5 @@ class Learned:
         if changes:
             self.form = replace(self.form, **changes)
             self.refused.update(reasons)
+            # Without the provider's words: they may quote the request.
+            log.info("a request was refused; from now on %s", ", ".join([f"{k} is {v}" for k, v in changes.items()]))

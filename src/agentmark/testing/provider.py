@@ -24,7 +24,7 @@ class FakeProvider(LoopbackServer):
     """Serves the routes it is given: a path such as "/v1/chat/completions" to a function from request to response body.
 
     Every other path is a 404, so that what a provider does not have can be tested too. Use it in a `with` block:
-    `base_url` is what a client is pointed at, `requests` what it was asked.
+    `base_url` is what a client is pointed at, `requests` what it was asked, `connections` over how many connections.
     """
 
     def __init__(
