@@ -37,8 +37,8 @@ test-slow: $(VENV)/.dev  ## Run the long statistics, and the demonstration as it
 
 # The adapter for LiteLLM needs LiteLLM; its tests need the proxy that it plugs into.
 NEEDED_BY_TESTS_litellm := 'litellm[proxy]'
-# Its tests ask providers through the clients that it has for them.
-NEEDED_BY_TESTS_smolagents := 'smolagents[openai,litellm]'
+# Its tests ask providers through the clients that it has for them; LiteLLM's wants mcp as soon as there are tools.
+NEEDED_BY_TESTS_smolagents := 'smolagents[openai,litellm]' mcp
 
 .venvs/%/.ready: tests/adapters/%.txt pyproject.toml
 	$(PYTHON) -m venv .venvs/$*

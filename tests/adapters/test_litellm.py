@@ -22,10 +22,10 @@ with warnings.catch_warnings():
     from litellm.integrations.custom_logger import CustomLogger
 
 from harness import PAYLOAD, decider, records, run_page, verdict
-from refusals import check, each_case, family
+from refusals import MODES, check, each_case, family
 
 from agentmark.adapters.litellm import AgentMarkLogger, chat
-from agentmark.decide.decider import Decider
+from agentmark.decide.decider import SAMPLES, Decider
 from agentmark.elicit.proposals import Proposals
 from agentmark.elicit.situation import ANSWER
 from agentmark.elicit.verbalised import Verbalised
@@ -856,12 +856,27 @@ def by_program(provider: RefusingProvider, errand: Errand, marked: Decider | Non
     async def asked(**request: Any) -> Any:
         return await ask(**reached(provider), **request)
 
-    return asyncio.run(do(errand, asked, stream=provider.profile.name != "stream-cut"))
+    return asyncio.run(do(errand, asked, stream=True))
 
 
 @each_case
 def test_no_refusal_breaks_the_agent(profile: str, mode: str, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    check("litellm", profile, mode, by_callback, tmp_path=tmp_path, caplog=caplog)
+    row = check("litellm", profile, mode, by_callback, tmp_path=tmp_path, caplog=caplog)
+    # Where it fails with the mark it fails without: every agent with these keys, and one whose streams break.
+    assert row.finished or profile in ("bad-key", "no-such-model", "stream-cut")
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize(
+    "profile", ["plain", "claude-preserved-thinking", "deepseek-wants-reasoning", "gemini-wants-signatures"]
+)
+def test_no_refusal_breaks_a_program_that_streams(profile: str, mode: str, tmp_path: Path) -> None:
+    with RefusingProvider(profile) as provider, decider(tmp_path / "run.jsonl", MODES[mode](), fallback=SAMPLES) as own:
+        errand = Errand(1)
+        assert errand.finished(by_program(provider, errand, own))
+        assert own.stats.marked_share == 1
+        # A step at which forcing was found to be refused was left to the model, which may go another way.
+        assert own.stats.disobeyed <= 1
 
 
 def test_the_page_runs(tmp_path: Path) -> None:

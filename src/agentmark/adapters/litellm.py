@@ -193,7 +193,9 @@ class _Call(ModelCall):
         with _ours(is_logged=False):
             reply = await litellm.acompletion(**_unlogged(request))
             if request.get("stream"):
-                reply = litellm.stream_chunk_builder([chunk async for chunk in reply], messages=request["messages"])
+                pieces = [chunk async for chunk in reply]
+                # Of a stream without a piece, the builder makes nothing at all.
+                reply = litellm.stream_chunk_builder(pieces, messages=request["messages"]) or litellm.ModelResponse()
         self._spend(reply)
         return reply
 
