@@ -527,7 +527,7 @@ def test_what_a_lent_model_refuses_in_side_calls_is_not_asked_for_again() -> Non
                     raise HTTPStatusError(400, "no response format here")
                 return '{"search": 1, "book": 0, "pay": 0, "(answer)": 0}'
 
-            return FunctionChat("own", complete=complete)
+            return FunctionChat("own", complete=complete, left_out=deciding.refusals.left_out(("loopback", "m")))
 
     deciding, memory = decider(Verbalised())
     for _ in range(3):

@@ -183,7 +183,8 @@ class _Call(ModelCall):
                 asked |= {"tools": self.request["tools"], "tool_choice": "none"}
             return _chat_reply(await self._ask(asked))
 
-        return FunctionChat(self.model, acomplete=acomplete, tools=True)
+        refused = self._decider.refusals.left_out((self.upstream, self.model))
+        return FunctionChat(self.model, acomplete=acomplete, tools=True, left_out=refused)
 
     async def asend(self, request: Body, *, sampled: bool) -> Any:
         return await self._ask(request)
@@ -244,9 +245,7 @@ class _StreamedCall(_Call):
 
     def _has_shown(self, stream: "_Stream") -> Callable[[Any], bool]:
         """Says when a sample has shown what it does: when its only call begins, where one is all there is; or never."""
-        samples = self._decider.fallback
-        is_told_apart = samples is not None and samples.granularity == "tool"
-        if not is_told_apart or not openai_chat.calls_one_at_most(self._body):
+        if self.needs_arguments or not openai_chat.calls_one_at_most(self._body):
             return _nothing
         return lambda chunk: any(call.name for call in stream.shown.calls)
 

@@ -63,16 +63,18 @@ class AgentMarkModel(agents.Model):
     def __init__(self, model: agents.Model, decider: Decider) -> None:
         self.model = model
         self.decider = decider
+        # What the provider would not take in side calls.
+        self._left_out: set[str] = set()
         for name in _PASSED_ON:
             setattr(self, name, getattr(model, name, None))
 
     async def get_response(self, *args: Any, **kwargs: Any) -> agents.ModelResponse:
-        call = _Call(self.model, _named(args, kwargs), is_stream=False)
+        call = _Call(self.model, _named(args, kwargs), self._left_out, is_stream=False)
         turn = await self.decider.aturn(call, session=_run_id(), meta=_who())
         return turn.reply
 
     async def stream_response(self, *args: Any, **kwargs: Any) -> AsyncIterator[Any]:
-        call = _Call(self.model, _named(args, kwargs), is_stream=True)
+        call = _Call(self.model, _named(args, kwargs), self._left_out, is_stream=True)
         turn = await self.decider.aturn(call, session=_run_id(), meta=_who())
         if not call.is_live(turn.reply):
             for event in turn.reply.events:
@@ -120,7 +122,7 @@ class _Streamed:
 class _Call(ModelCall):
     """A call of the model by the SDK's runner."""
 
-    def __init__(self, model: agents.Model, arguments: Arguments, *, is_stream: bool) -> None:
+    def __init__(self, model: agents.Model, arguments: Arguments, left_out: set[str], *, is_stream: bool) -> None:
         settings = arguments["model_settings"]
         self.request = arguments
         self.model = model_name(model)
@@ -133,6 +135,7 @@ class _Call(ModelCall):
         if arguments.get("conversation_id"):
             self.unrepeatable = "the provider keeps the conversation, and would add every sample to it"
         self._model = model
+        self._left_out = left_out
         self._is_stream = is_stream
         # What every call of this turn cost, in the SDK's own words; and of these, the side calls.
         self._usages: list[Any] = []
@@ -229,7 +232,7 @@ class _Call(ModelCall):
         return None
 
     def chat(self) -> FunctionChat:
-        return _chat(self._model, self.request, self._side_usages)
+        return _chat(self._model, self.request, self._side_usages, self._left_out)
 
     def is_live(self, reply: Any) -> bool:
         return isinstance(reply, AsyncBuffered)
@@ -256,10 +259,10 @@ def chat(model: agents.Model) -> FunctionChat:
 
     The agent's own model needs no such thing: the adapter lends it.
     """
-    return _chat(model, {"model_settings": agents.ModelSettings(), "tools": [], "handoffs": []}, [])
+    return _chat(model, {"model_settings": agents.ModelSettings(), "tools": [], "handoffs": []}, [], set())
 
 
-def _chat(model: agents.Model, asked: Arguments, usages: list[Any]) -> FunctionChat:
+def _chat(model: agents.Model, asked: Arguments, usages: list[Any], left_out: set[str]) -> FunctionChat:
     """The model that was asked, with the agent's own settings, tools and handoffs; what it costs goes to `usages`."""
 
     async def acomplete(request: ChatRequest) -> ChatReply:
@@ -286,7 +289,7 @@ def _chat(model: agents.Model, asked: Arguments, usages: list[Any]) -> FunctionC
         text = openai_responses.text({"output": [_plain(item) for item in reply.output]})
         return chat_reply(text, reply.usage)
 
-    return FunctionChat(model_name(model), acomplete=acomplete)
+    return FunctionChat(model_name(model), acomplete=acomplete, tools=True, left_out=left_out)
 
 
 class _Form(agents.AgentOutputSchemaBase):
@@ -424,5 +427,6 @@ def _with_usage(event: Any, spent: Spent) -> Any:
         "output_tokens": spent.output_tokens,
         "total_tokens": spent.input_tokens + spent.output_tokens,
     }
-    response = event.response.model_copy(update={"usage": usage.model_copy(update=total)})
+    # Built anew: the SDK's own models hang another count on the old one, which would be read first.
+    response = event.response.model_copy(update={"usage": type(usage)(**{**usage.model_dump(), **total})})
     return event.model_copy(update={"response": response})

@@ -113,7 +113,7 @@ class AgentMarkModel:
 
 def chat(model: Any) -> FunctionChat:
     """A model for side calls: `Verbalised(chat(other_model))`. Without one, an elicitor is lent the agent's own."""
-    return _chat(model, ())
+    return _chat(model, (), set())
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +192,7 @@ class _Call(ModelCall):
         return None if body is None else replace(self.request, changed={"tool_choice": body["tool_choice"]})
 
     def chat(self) -> FunctionChat:
-        return _chat(self._model, self._tools)
+        return _chat(self._model, self._tools, self._decider.refusals.left_out((self.upstream, self.model)))
 
     def tokens(self, reply: Any) -> tuple[int | None, int | None]:
         usage = reply.token_usage
@@ -239,9 +239,7 @@ class _StreamedCall(_Call):
 
     def _shows_its_call(self, delta: ChatMessageStreamDelta) -> bool:
         """Whether a sample has shown what it does: at its end, or with a call that begins where it is the only one."""
-        samples = self._decider.fallback
-        is_told_apart = samples is not None and samples.granularity == "tool"
-        if not is_told_apart or not openai_chat.calls_one_at_most(self._settings):
+        if self.needs_arguments or not openai_chat.calls_one_at_most(self._settings):
             return False
         return any(call.function is not None and call.function.name for call in delta.tool_calls or ())
 
@@ -289,8 +287,9 @@ def _ask(model: Any, method: str, request: _Request) -> Any:
     return getattr(model, method)(request.messages, *request.args, **{**request.options, **request.changed})
 
 
-def _chat(model: Any, tools: Sequence[Any]) -> FunctionChat:
-    """A model for side calls. It is told of the agent's tools, where a side call names them, and not to call any."""
+def _chat(model: Any, tools: Sequence[Any], refused: set[str]) -> FunctionChat:
+    """A model for side calls. It is told of the agent's tools, where a side call names them, and not to call any.
+    What it refuses of them is kept for the next step."""
 
     def complete(request: ChatRequest) -> ChatReply:
         changed: dict[str, Any] = settings_of(request)
@@ -307,7 +306,7 @@ def _chat(model: Any, tools: Sequence[Any]) -> FunctionChat:
         reply = _ask(model, "generate", _Request(messages, (), options, changed))
         return chat_reply(reply.content or "", reply.token_usage)
 
-    return FunctionChat(_name(model), complete=complete, tools=True)
+    return FunctionChat(_name(model), complete=complete, tools=True, left_out=refused)
 
 
 def _own_settings(model: Any) -> Mapping[str, Any]:

@@ -23,7 +23,7 @@ from typing import Any
 from agentmark.decide.decision import Decision, Run
 from agentmark.decide.desk import Desk
 from agentmark.decide.forcing import Upstream, may_be_ours, speaks_of_the_choice
-from agentmark.elicit.chat import Chat, ChatElicitor, FunctionChat
+from agentmark.elicit.chat import Chat, ChatElicitor
 from agentmark.elicit.errors import ElicitationError
 from agentmark.elicit.proposals import METHOD, Proposals, behavior_of
 from agentmark.elicit.situation import (
@@ -529,12 +529,7 @@ class _Dialogue:
 
     def _with_own_model(self, elicitor: Elicitor) -> Elicitor:
         own = self.call.chat()
-        if own is None or not isinstance(elicitor, ChatElicitor):
-            return elicitor
-        if isinstance(own, FunctionChat):
-            # It is lent anew for each step; what was refused in the last is not asked for in this one.
-            own.left_out = self.desk.refusals.left_out(self.upstream)
-        return elicitor.lent(own)
+        return elicitor.lent(own) if isinstance(elicitor, ChatElicitor) and own is not None else elicitor
 
     def _forced(self, behavior: str) -> Generator[Ask, Any, Any]:
         """The reply to a request with one way to go, by the surest way that is left; at last, as the agent asked."""
