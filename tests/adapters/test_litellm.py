@@ -856,6 +856,8 @@ def by_program(provider: RefusingProvider, errand: Errand, marked: Decider | Non
     async def asked(**request: Any) -> Any:
         return await ask(**reached(provider), **request)
 
+    # Clients are kept by event loop, and a new loop may look like one that is gone.
+    litellm.in_memory_llm_clients_cache.flush_cache()
     return asyncio.run(do(errand, asked, stream=True))
 
 
