@@ -242,6 +242,90 @@ def test_the_first_sample_may_warm_the_cache() -> None:
     assert len(refusing.requests) == 1
 
 
+class Together(Call):
+    """The same where the API has a way to ask for several replies at once."""
+
+    def several(self, count: int) -> dict[str, Any]:
+        return {**self.request, "n": count}
+
+    def split(self, reply: Any) -> list[Any]:
+        return list(reply["choices"])
+
+    def send(self, request: Any, *, sampled: bool) -> Any:
+        if "n" not in request:
+            return self.provider.answer(request)
+        first = self.provider.answer(request)
+        plain = {name: value for name, value in request.items() if name != "n"}
+        others = [self.provider.answer(plain) for _ in range(self.most - 1)]
+        self.provider.requests[-self.most :] = [request]
+        return {"choices": [first, *others]}
+
+    async def asend(self, request: Any, *, sampled: bool) -> Any:
+        return self.send(request, sampled=sampled)
+
+    # How many replies the provider gives, however many were asked for.
+    most = 4
+
+
+@either
+def test_several_replies_are_asked_for_at_once_where_the_api_has_it(is_async: bool) -> None:
+    deciding, memory = decider()
+    provider = Provider()
+    call = Together(provider)
+    for step in range(20):
+        turn = take(deciding, call, is_async=is_async)
+        assert done(turn) == memory.records[step].behavior
+    assert [request.get("n") for request in provider.requests] == [4] * 20
+    assert call.spent == Spent(1, 100, 10)
+    assert all(record.marked and record.meta["samples"] == 4 for record in memory.records)
+
+
+@either
+def test_who_refuses_several_replies_is_asked_one_by_one_from_then_on(
+    is_async: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    refused = HTTPStatusError(400, "only n = 1 is supported")
+    deciding, memory = decider()
+    provider = Provider(lambda request: refused if "n" in request else None)
+    for _ in range(2):
+        take(deciding, Together(provider), is_async=is_async)
+    assert [request.get("n") for request in provider.requests] == [4, *[None] * 8]
+    assert all(record.marked for record in memory.records)
+    assert caplog.text.count("only n = 1 is supported") == 1
+
+
+def test_who_gives_fewer_replies_is_asked_for_the_rest() -> None:
+    deciding, memory = decider()
+    provider = Provider()
+    call = Together(provider, most=1)
+    for _ in range(2):
+        deciding.turn(call)
+    assert [request.get("n") for request in provider.requests] == [4, *[None] * 7]
+    assert call.spent == Spent(4, 400, 40)
+    assert all(record.marked for record in memory.records)
+
+
+@pytest.mark.parametrize("status", [429, 401, 503])
+def test_an_outage_says_nothing_of_several_replies(status: int) -> None:
+    error = HTTPStatusError(status, "not now")
+    deciding, _ = decider()
+    provider = Provider(lambda request: error if len(provider.requests) == 1 else None)
+    with pytest.raises(HTTPStatusError):
+        deciding.turn(Together(provider))
+    assert len(provider.requests) == 1
+    deciding.turn(Together(provider))
+    assert [request.get("n") for request in provider.requests] == [4, 4]
+
+
+def test_a_request_that_fails_either_way_teaches_nothing() -> None:
+    error = HTTPStatusError(400, "no such model")
+    deciding, _ = decider()
+    provider = Provider(lambda request: error)
+    with pytest.raises(HTTPStatusError):
+        deciding.turn(Together(provider))
+    assert deciding.refusals.learned() == {}
+
+
 def test_closed_means_closed() -> None:
     deciding, _ = decider(fail="closed")
     provider = Provider()
@@ -430,6 +514,26 @@ def test_the_agents_own_model_is_lent_to_an_elicitor_without_one() -> None:
     assert memory.records[0].behavior == "search"
     with pytest.raises(SettingError, match="adapter"):
         deciding.decide(["a", "b"], "What next?")
+
+
+def test_what_a_lent_model_refuses_in_side_calls_is_not_asked_for_again() -> None:
+    asked = []
+
+    class Lending(Call):
+        def chat(self) -> FunctionChat:
+            def complete(request: Any) -> str:
+                asked.append(request.schema)
+                if request.schema is not None:
+                    raise HTTPStatusError(400, "no response format here")
+                return '{"search": 1, "book": 0, "pay": 0, "(answer)": 0}'
+
+            return FunctionChat("own", complete=complete, left_out=deciding.refusals.left_out(("loopback", "m")))
+
+    deciding, memory = decider(Verbalised())
+    for _ in range(3):
+        deciding.turn(Lending(Provider()))
+    assert [schema is None for schema in asked] == [False, True, True, True]
+    assert [record.behavior for record in memory.records] == ["search"] * 3
 
 
 # --- never in silence, never in the way ---

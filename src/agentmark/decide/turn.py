@@ -44,6 +44,8 @@ from agentmark.wire.forcing import Rung
 
 # What an upstream may turn out not to be good for.
 LISTS, OBEDIENCE = "lists", "obedience"
+# What it may refuse beside ways of forcing: several replies to one request.
+SEVERAL = "several replies in one"
 # Decisions that a run remembers until it is seen what became of them.
 MAX_REMEMBERED = 16
 
@@ -98,6 +100,14 @@ class ModelCall(ABC):
     def forced(self, behavior: str, rung: Rung) -> Any | None:
         """The request with one way to go, its tools untouched; None if there is no such way here."""
         return None
+
+    def several(self, count: int) -> Any | None:
+        """The request for so many replies in one, which reads the prompt once; None if there is no such way here."""
+        return None
+
+    def split(self, reply: Any) -> Sequence[Any]:
+        """A reply of several as so many replies, in order."""
+        return [reply]
 
     def chat(self) -> Chat | None:
         """The agent's own model, lent for side calls: the same client, host, model and credentials."""
@@ -407,8 +417,7 @@ class _Dialogue:
             return (yield from self._left_to_the_agent(self._undecided(said)))
         call.needs_arguments = settings.granularity == "call"
         begun = perf_counter()
-        warms_cache = call.warms_cache if settings.warm_cache is None else settings.warm_cache
-        outcomes = yield Ask([call.request] * settings.count, sampled=True, first_alone=warms_cache)
+        outcomes = yield from self._samples(settings)
         errors = [outcome for outcome in outcomes if isinstance(outcome, Exception)]
         replies = [outcome for outcome in outcomes if not isinstance(outcome, Exception)]
         if not replies:
@@ -418,8 +427,6 @@ class _Dialogue:
         if errors:
             # Those that came are independent samples all the same: the model as it is when it replies.
             self.desk.ledger.fell_back("a sample failed", call.model, repr(errors[0]))
-        for reply in replies:
-            self._count(reply)
         said = self._sampled(replies, settings, perf_counter() - begun)
         self.desk.ledger.spent(said, said.seconds or 0.0)
         decision = self.desk.choose(self.run, self.situation.names, said, meta=self.meta)
@@ -431,6 +438,35 @@ class _Dialogue:
         if decision.record is not None:
             _remember(self.run.made, self.place, decision)
         return Turn(call.charged(chosen, self._spent()), self.desk, self.upstream, decision, self.place)
+
+    def _samples(self, settings: Proposals) -> Generator[Ask, Any, list[Any]]:
+        """Replies and errors, as many as are wanted: in one call where the provider has that, else in one call each."""
+        call, replies, why = self.call, [], ""
+        is_refused = self.desk.refusals.is_refused(self.upstream, SEVERAL)
+        together = None if is_refused else call.several(settings.count)
+        if together is not None:
+            [outcome] = yield Ask([together], sampled=True)
+            if isinstance(outcome, Exception):
+                if not may_be_ours(outcome):
+                    return [outcome]
+                why = str(outcome)
+            else:
+                self._count(outcome)
+                replies = list(call.split(outcome))[: settings.count]
+                why = f"{len(replies)} came where {settings.count} were asked for"
+        missing = settings.count - len(replies)
+        if not missing:
+            return replies
+        warms_cache = call.warms_cache if settings.warm_cache is None else settings.warm_cache
+        outcomes = yield Ask([call.request] * missing, sampled=True, first_alone=warms_cache and not replies)
+        came = [outcome for outcome in outcomes if not isinstance(outcome, Exception)]
+        for reply in came:
+            self._count(reply)
+        if together is not None and came:
+            # If the agent's own request had failed too, nothing would be known of the other.
+            self.desk.refusals.learn(self.upstream, [SEVERAL], why)
+            self.desk.ledger.fell_back("samples are asked for one by one", call.model, why)
+        return [*replies, *outcomes]
 
     def _sampled(self, replies: Sequence[Any], settings: Proposals, seconds: float) -> Elicitation:
         return Elicitation(
