@@ -1,4 +1,4 @@
-"""No refusal breaks an agent: errands at providers that refuse what today's providers refuse, with and without the mark.
+"""No refusal breaks an agent: errands at providers that refuse what today's refuse, with and without the mark.
 
 An adapter's test says how its framework's agent does an errand, and asks `check` for every case:
 
@@ -72,7 +72,7 @@ def errands(provider: RefusingProvider, run: Run, marked_by: Decider | None) -> 
     """Send the agent on its errands, one after the other."""
     ends = []
     for seed in range(ERRANDS):
-        errand = Errand(seed)
+        errand = Errand(seed, items=2)
         try:
             ends.append(End(errand.finished(run(provider, errand, marked_by))))
         except Exception as error:
