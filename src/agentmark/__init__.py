@@ -13,7 +13,10 @@ if TYPE_CHECKING:
     from agentmark.core.errors import AgentMarkError, ContextError, DistributionError, PayloadError
     from agentmark.decide.decider import Decider
     from agentmark.decide.decision import Decision
+    from agentmark.decide.stats import Stats
     from agentmark.elicit.errors import ElicitationError
+    from agentmark.elicit.proposals import Proposals
+    from agentmark.elicit.situation import ToolCall
     from agentmark.embed.embedder import Embedder
     from agentmark.embed.session import Choice, Session
     from agentmark.errors import MissingExtraError, SettingError
@@ -56,6 +59,7 @@ _HOMES = {
     "OtelSink": "agentmark.log.otel",
     "PayloadError": "agentmark.core.errors",
     "Placement": "agentmark.verify.verdict",
+    "Proposals": "agentmark.elicit.proposals",
     "RecordError": "agentmark.record",
     "RecordVersionError": "agentmark.record",
     "Registry": "agentmark.identity.registry",
@@ -70,7 +74,9 @@ _HOMES = {
     "SigningKey": "agentmark.keys.signing",
     "Sink": "agentmark.log.sink",
     "SqliteLog": "agentmark.log.sqlite",
+    "Stats": "agentmark.decide.stats",
     "StepRecord": "agentmark.record",
+    "ToolCall": "agentmark.elicit.situation",
     "UnreadLogError": "agentmark.log.read.open",
     "Verdict": "agentmark.verify.verdict",
     "Verifier": "agentmark.verify.verifier",
@@ -114,6 +120,7 @@ __all__ = [
     "OtelSink",
     "PayloadError",
     "Placement",
+    "Proposals",
     "RecordError",
     "RecordVersionError",
     "Registry",
@@ -128,7 +135,9 @@ __all__ = [
     "SigningKey",
     "Sink",
     "SqliteLog",
+    "Stats",
     "StepRecord",
+    "ToolCall",
     "UnreadLogError",
     "Verdict",
     "Verifier",

@@ -67,8 +67,12 @@ class ModelCall(ABC):
     request: Any
     # None where it is not known.
     temperature: float | None = None
+    seed: int | None = None
     # Whether tools that run at the provider are on offer: they would run once for each sample.
     runs_hosted_tools: bool = False
+    # Set by the turn: whether samples are told apart by their arguments too. Then a stream shows what it does at its
+    # end, though a single call may have begun before.
+    needs_arguments: bool = False
     # Whether the others should wait for the first sample, which puts the prompt into the provider's cache.
     warms_cache: bool = False
 
@@ -393,10 +397,13 @@ class _Dialogue:
         if settings is None:
             raise ValueError("a decider without proposals cannot come here")
         call = self.call
-        obstacle = settings.obstacle(temperature=call.temperature, runs_hosted_tools=call.runs_hosted_tools)
+        obstacle = settings.obstacle(
+            temperature=call.temperature, seed=call.seed, runs_hosted_tools=call.runs_hosted_tools
+        )
         if obstacle is not None:
             said = Elicitation(method=METHOD, model=call.model, fault=obstacle)
             return (yield from self._left_to_the_agent(self._undecided(said)))
+        call.needs_arguments = settings.granularity == "call"
         begun = perf_counter()
         warms_cache = call.warms_cache if settings.warm_cache is None else settings.warm_cache
         outcomes = yield Ask([call.request] * settings.count, sampled=True, first_alone=warms_cache)

@@ -11,7 +11,8 @@ if TYPE_CHECKING:
     from agentmark.elicit.labels import Labels
     from agentmark.elicit.local import LocalModel
     from agentmark.elicit.logits import Logits
-    from agentmark.elicit.situation import ANSWER, Candidate, Elicitation, Elicitor, Situation
+    from agentmark.elicit.proposals import Proposals
+    from agentmark.elicit.situation import ANSWER, Candidate, Elicitation, Elicitor, Situation, ToolCall
     from agentmark.elicit.transformers import TransformersModel
     from agentmark.elicit.verbalised import Verbalised
 
@@ -31,7 +32,9 @@ _HOMES = {
     "Labels": "labels",
     "LocalModel": "local",
     "Logits": "logits",
+    "Proposals": "proposals",
     "Situation": "situation",
+    "ToolCall": "situation",
     "TransformersModel": "transformers",
     "Verbalised": "verbalised",
     "elicitor_for": "auto",
@@ -59,7 +62,9 @@ __all__ = [
     "Labels",
     "LocalModel",
     "Logits",
+    "Proposals",
     "Situation",
+    "ToolCall",
     "TransformersModel",
     "Verbalised",
     "elicitor_for",

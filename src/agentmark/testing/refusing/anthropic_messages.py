@@ -274,7 +274,7 @@ def events(exchange: Exchange) -> Iterator[Event]:
         if index == 0:
             yield _event("ping")
     delta = {"stop_reason": _stop(said), "stop_sequence": None}
-    yield _event("message_delta", delta=delta, usage={"output_tokens": usage.output})
+    yield _event("message_delta", delta=delta, usage={**_input_usage(usage), "output_tokens": usage.output})
     yield _event("message_stop")
 
 

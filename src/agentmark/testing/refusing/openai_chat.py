@@ -27,7 +27,6 @@ from agentmark.testing.refusing.conversation import (
 from agentmark.testing.refusing.policy import identifier
 from agentmark.testing.refusing.profiles import Profile, Refused
 
-MAX_TOP_LOGPROBS = 20
 _GOOGLE_STATUS = {400: "INVALID_ARGUMENT", 401: "UNAUTHENTICATED", 403: "PERMISSION_DENIED", 404: "NOT_FOUND",
                   429: "RESOURCE_EXHAUSTED", 503: "UNAVAILABLE"}  # fmt: skip
 
@@ -106,7 +105,7 @@ def fault(body: Body, request: Request, profile: Profile) -> Refused | None:
     return (
         _unknown_choice(request)
         or _unanswered_calls(request)
-        or _bad_logprobs(body)
+        or _bad_logprobs(body, request, profile)
         or _bad_format(body, request)
         or _dropped_thinking(body, request, profile)
     )
@@ -141,16 +140,28 @@ def _unanswered_calls(request: Request) -> Refused | None:
     return Refused(400, message, param="messages")
 
 
-def _bad_logprobs(body: Body) -> Refused | None:
+def _bad_logprobs(body: Body, request: Request, profile: Profile) -> Refused | None:
     wanted = body.get("top_logprobs")
-    if wanted is None:
-        return None
-    if not body.get("logprobs"):
+    if wanted is not None and not body.get("logprobs"):
         message = "The 'top_logprobs' parameter is only allowed when 'logprobs' is enabled."
         return Refused(400, message, param="top_logprobs")
-    if not isinstance(wanted, int) or not 0 <= wanted <= MAX_TOP_LOGPROBS:
-        message = f"Invalid value for 'top_logprobs': must be less than or equal to {MAX_TOP_LOGPROBS}."
+    if not body.get("logprobs") or profile.logprobs is not None:
+        return None
+    if profile.logprobs_want_no_effort and body.get("reasoning_effort") != "none":
+        message = (
+            "Unsupported parameter: 'logprobs' is only supported with this model when 'reasoning_effort' is 'none'."
+        )
+        return Refused(400, message, param="logprobs", code="unsupported_parameter")
+    if not 0 <= (wanted or 0) <= profile.max_top_logprobs:
+        message = f"Invalid value for 'top_logprobs': must be less than or equal to {profile.max_top_logprobs}."
         return Refused(400, message, param="top_logprobs", code="integer_above_max_value")
+    limit = request.max_tokens
+    if limit is not None and limit < profile.min_logprob_tokens:
+        message = (
+            "Invalid 'max_completion_tokens': integer below minimum value. Expected a value >="
+            f" {profile.min_logprob_tokens}, but got {limit} instead."
+        )
+        return Refused(400, message, param="max_completion_tokens", code="integer_below_min_value")
     return None
 
 

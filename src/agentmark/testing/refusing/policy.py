@@ -139,6 +139,8 @@ def _liking(name: str) -> float:
 def replies(request: Request, question: Question | None, profile: Profile, rng: random.Random) -> list[Reply]:
     """As many replies as the request asks for, each drawn anew. At temperature 0 they differ in their ids alone."""
     count = 1 if profile.ignores_count else request.count
+    if profile.ignores_logprobs:
+        request = replace(request, top_logprobs=None)
     drawn = [
         _reply(request, question, profile, random.Random(0) if request.temperature == 0 else rng) for _ in range(count)
     ]

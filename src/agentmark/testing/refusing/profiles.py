@@ -1,6 +1,6 @@
 """Who refuses what: one profile for each provider of today that a marked agent has to live with."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +40,11 @@ class Profile:
     # Takes the parameter and does not do what it says.
     ignores_schema: bool = False
     ignores_count: bool = False
+    ignores_logprobs: bool = False
+    # What it takes log-probabilities with, if it takes them: so many at most, so many tokens at least, and no thinking.
+    max_top_logprobs: int = 20
+    min_logprob_tokens: int = 1
+    logprobs_want_no_effort: bool = False
     # Thinks, in thinking blocks or their like, unless a request turns it off; or in the text itself.
     thinks: bool = False
     thinks_aloud: bool = False
@@ -50,7 +55,7 @@ class Profile:
     # Takes a last message "Call X now." for an instruction.
     obeys: bool = True
     # The shape of its errors on chat completions: a list around Google's own, at Gemini's.
-    lists_errors: bool = field(default=False)
+    lists_errors: bool = False
 
 
 _UNSUPPORTED_CHOICE = Refused(400, 'tool_choice: type "tool" and "any" are not supported for this model.')
@@ -87,6 +92,8 @@ _LISTED = (
         forced_choice=_UNSUPPORTED_CHOICE,
         temperature=_TEMPERATURE_DEPRECATED,
         prefill=_NO_PREFILL,
+        several=Refused(400, "n: must be exactly 1"),
+        ignores_logprobs=True,
         decisions=_NO_SUCH_ROUTE,
         thinks=True,
         binds_thinking=True,
@@ -123,6 +130,15 @@ _LISTED = (
         temperature=_FIXED_TEMPERATURE,
         max_tokens=_RENAMED_LIMIT,
         decisions=Refused(404, "Resource not found", kind="", code="404"),
+    ),
+    Profile(
+        name="gpt-5-few-logprobs",
+        who="the newest of them: five log-probabilities at most, from four tokens on, and only without effort",
+        temperature=_FIXED_TEMPERATURE,
+        max_tokens=_RENAMED_LIMIT,
+        max_top_logprobs=5,
+        min_logprob_tokens=4,
+        logprobs_want_no_effort=True,
     ),
     Profile(
         name="gemini-logprobs-400",
