@@ -104,7 +104,7 @@ class _MarkedModel(WrapperModel):
             raise
         finally:
             await reply.close()
-            await turn.afinish(_calls_of(reply.stream.get()) if reply.is_at_end else None)
+            await turn.afinish(_calls_of(reply.source.get()) if reply.is_at_end else None)
 
 
 @dataclass(frozen=True)
@@ -202,15 +202,34 @@ class _Call(ModelCall):
             # "none" leaves output tools callable, and forbids tools of the provider, which an answer may use.
             has_others = self._offer.output_tools or self._offer.native_tools
             return None if has_others else self._with_settings(tool_choice="none")
-        return self._with_settings(tool_choice=[behavior]) if _may_force(self._model, self._settings) else None
+        return self._with_settings(tool_choice=[behavior]) if self._may_force() else None
+
+    def _may_force(self) -> bool:
+        """Whether the model takes a forced choice of a tool, as far as its profile knows, and goes on thinking then."""
+        if "FallbackModel" in _kinds(self._model):
+            # It has no profile of its own: the first refusal will tell.
+            return True
+        profile = self._model.profile
+        if not profile.get("supports_forced_tool_choice", True):
+            return False
+        asked_to_think = self._offer.thinking or any(
+            value for name, value in self._settings.items() if "thinking" in name or "reasoning" in name
+        )
+        thinks_anyway = profile.get("thinking_enabled_by_default") or profile.get("thinking_always_enabled")
+        if not (asked_to_think or thinks_anyway):
+            return True
+        refuses = not profile.get("supports_forced_tool_choice_with_thinking", True)
+        stops_thinking = profile.get("forced_tool_choice_disables_thinking", False)
+        return not (refuses or stops_thinking)
 
     def _with_settings(self, **settings: Any) -> _Request:
         return replace(self.request, settings={**(self.request.settings or {}), **settings})
 
     def _instructed(self, behavior: str) -> _Request | None:
-        *before, last = self.request.messages
-        if getattr(last, "kind", None) != "request":
+        if self.warms_cache or "claude" in self.model:
+            # Claude's thinking is bound to all that was said before it, and is sent back without our sentence.
             return None
+        *before, last = self.request.messages
         told = replace(last, parts=[*last.parts, messages.UserPromptPart(instruction(behavior))])
         return replace(self.request, messages=[*before, told])
 
@@ -250,10 +269,12 @@ class _StreamedCall(_Call):
     def __init__(self, model: Any, request: _Request, run: Any, *, reads_arguments: bool) -> None:
         super().__init__(model, request, run)
         # Whether the first call that begins is all there will be, and its name all that tells replies apart.
-        self._shows_early = self._settings.get("parallel_tool_calls") is False and not reads_arguments
+        # Where callers are limited, a stream that is held open may keep the next sample out.
+        is_single = self._settings.get("parallel_tool_calls") is False
+        self._shows_early = is_single and not reads_arguments and not _limits_callers(model)
 
     def read(self, reply: Any) -> list[ToolCall]:
-        return _calls_of(reply.stream.get())
+        return _calls_of(reply.source.get())
 
     def is_live(self, reply: Any) -> bool:
         return not reply.is_at_end
@@ -265,6 +286,9 @@ class _StreamedCall(_Call):
         opened = await _OpenStream.open(asked)
         try:
             await opened.read_ahead(self._has_shown if sampled else _any_event)
+            if opened.is_at_end:
+                # A model that limits its callers lets the next sample in.
+                await opened.close()
         except BaseException as error:
             await opened.close(error)
             raise
@@ -274,7 +298,7 @@ class _StreamedCall(_Call):
         return self._shows_early and _begins_call(event)
 
     async def adiscard(self, reply: Any) -> None:
-        await super().adiscard(reply.stream.get())
+        await super().adiscard(reply.source.get())
         await reply.close()
 
 
@@ -289,6 +313,8 @@ class _OpenStream:
         self._opened: asyncio.Future[Any] = loop.create_future()
         self._released: asyncio.Future[None] = loop.create_future()
         self._owner: asyncio.Task[None] | None = None
+        # What the model streams, and what is passed on of it.
+        self.source: Any = None
         self.stream: Any = None
         self.is_at_end = False
         self._events: AsyncBuffered[Any]
@@ -303,6 +329,7 @@ class _OpenStream:
             opened._owner.cancel()
             raise
         opened._events = AsyncBuffered(source)
+        opened.source = source
         opened.stream = _PassedOn(source, opened._passed_on())
         return opened
 
@@ -336,14 +363,34 @@ class _OpenStream:
 
 
 class _PassedOn:
-    """A stream of which the beginning was read ahead. In all else it is the stream itself."""
+    """A stream of which the beginning was read ahead: what it says it has so far is what was passed on so far. In all
+    else it is the stream itself."""
 
     def __init__(self, source: Any, events: AsyncIterator[Any]) -> None:
         self._source = source
-        self._event_iterator = events
+        self._parts: dict[int, Any] = {}
+        self._is_whole = False
+        self._event_iterator = self._pass_on(events)
 
     def __aiter__(self) -> AsyncIterator[Any]:
         return self._event_iterator
+
+    async def _pass_on(self, events: AsyncIterator[Any]) -> AsyncIterator[Any]:
+        async for event in events:
+            if isinstance(event, messages.PartDeltaEvent):
+                self._parts[event.index] = event.delta.apply(self._parts[event.index])
+            elif isinstance(event, messages.PartStartEvent | messages.PartEndEvent):
+                self._parts[event.index] = event.part
+            yield event
+        self._is_whole = True
+
+    def get(self) -> Any:
+        response = self._source.get()
+        if self._is_whole:
+            return response
+        parts = [self._parts[index] for index in sorted(self._parts)]
+        state = "interrupted" if self._source.cancelled else "incomplete"
+        return replace(response, parts=parts, state=state if response.state == "complete" else response.state)
 
     def _enforce_request_deadline(self, deadline: Any) -> None:
         self._event_iterator = deadline.iterate(self._event_iterator)
@@ -426,25 +473,16 @@ def _innermost(model: Any) -> type:
     return type(model)
 
 
+def _limits_callers(model: Any) -> bool:
+    while isinstance(model, WrapperModel):
+        if type(model).__name__ == "ConcurrencyLimitedModel":
+            return True
+        model = model.wrapped
+    return False
+
+
 def _base_url(model: Any) -> str:
     return str(getattr(model, "base_url", None) or "")
-
-
-def _may_force(model: Any, settings: Mapping[str, Any]) -> bool:
-    """Whether a model takes a forced choice of a tool, as far as its profile knows, and goes on thinking then."""
-    if "FallbackModel" in _kinds(model):
-        # It has no profile of its own: the first refusal will tell.
-        return True
-    profile = model.profile
-    if not profile.get("supports_forced_tool_choice", True):
-        return False
-    asked_to_think = any(value for name, value in settings.items() if "thinking" in name or "reasoning" in name)
-    thinks_anyway = profile.get("thinking_enabled_by_default") or profile.get("thinking_always_enabled")
-    if not (asked_to_think or thinks_anyway):
-        return True
-    refuses = not profile.get("supports_forced_tool_choice_with_thinking", True)
-    stops_thinking = profile.get("forced_tool_choice_disables_thinking", False)
-    return not (refuses or stops_thinking)
 
 
 def _allowed(model: Any, behavior: str) -> dict[str, Any] | None:
@@ -461,7 +499,7 @@ def _allowed(model: Any, behavior: str) -> dict[str, Any] | None:
 
 
 def _response_of(reply: Any) -> Any:
-    return reply.stream.get() if isinstance(reply, _OpenStream) else reply
+    return reply.source.get() if isinstance(reply, _OpenStream) else reply
 
 
 def _priced(response: Any) -> Any:
