@@ -41,6 +41,12 @@ from agentmark.elicit.situation import ANSWER, Situation
 from agentmark.elicit.verbalised import Verbalised
 from agentmark.testing import Errand, RefusingProvider, ScriptedElicitor
 
+# Clients that a failed run leaves behind are closed when they are collected.
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
+
 ALL = ["search", "add", "price"]
 LONG_RUNS = UsageLimits(request_limit=None)
 
