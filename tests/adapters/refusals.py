@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Literal
 
 import pytest
-from harness import ROOT, decider
+from harness import ROOT, decider, records
 
 from agentmark.decide.decider import SAMPLES, Decider
 from agentmark.elicit.situation import Elicitor
@@ -82,22 +82,24 @@ def errands(provider: RefusingProvider, run: Run, marked_by: Decider | None) -> 
 
 def check(name: str, profile: str, mode: str, run: Run, *, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> Row:
     """Compare a marked agent with an unmarked one at the same provider, and write down what came of it."""
+    log = tmp_path / "run.jsonl"
     with RefusingProvider(profile) as provider:
         without = errands(provider, run, None)
-    with RefusingProvider(profile) as provider, _deciding(tmp_path / "run.jsonl", mode) as marked_by:
+    with RefusingProvider(profile) as provider, _deciding(log, mode) as marked_by:
         caplog.clear()
         marked = errands(provider, run, marked_by)
-        row = _row(marked, marked_by, provider)
+    row = _row(marked, log, provider)
     print(f"{name}, {profile}, {mode}: {row}")
     _write(name, profile, mode, row)
     for bare, end in zip(without, marked, strict=True):
         if bare.finished:
             assert end.finished, f"the marked agent did not finish: {end.error!r}"
-        elif bare.error is not None:
+        elif bare.error is not None and not end.finished:
             assert type(end.error) is type(bare.error), f"{bare.error!r} without the mark, {end.error!r} with it"
-    if not any(end.finished for end in marked):
-        warnings = [said.getMessage() for said in caplog.records if said.name.startswith("agentmark")]
-        assert warnings, "the program's log has no word of it"
+    if not row.steps:
+        assert not row.finished
+        said = [warning.getMessage() for warning in caplog.records if warning.name.startswith("agentmark")]
+        assert said, "the program's log has no word of it"
     elif mode == "proposals":
         # Nobody can refuse to be asked as the agent asks.
         assert row.marked == 1
@@ -108,13 +110,16 @@ def _deciding(log: Path, mode: str) -> Decider:
     return decider(log, MODES[mode](), fallback=SAMPLES)
 
 
-def _row(ends: Sequence[End], marked_by: Decider, provider: RefusingProvider) -> Row:
-    stats = marked_by.stats
-    in_evidence = stats.marked - stats.disobeyed - stats.edited
+def _row(ends: Sequence[End], log: Path, provider: RefusingProvider) -> Row:
+    steps: dict[tuple[str, int], bool] = {}
+    for record in records(log) if log.exists() else []:
+        step = (record.session, record.step_index)
+        # A second record takes a step out of the evidence.
+        steps[step] = steps.get(step, True) and record.marked and record.enforced is not False
     return Row(
         finished=all(end.finished for end in ends),
-        marked=round(in_evidence / stats.steps, 3) if stats.steps else 0.0,
-        steps=stats.steps,
+        marked=round(sum(steps.values()) / len(steps), 3) if steps else 0.0,
+        steps=len(steps),
         refused=len(provider.refused),
         cacheable=round(provider.cacheable_share(), 3),
     )

@@ -26,7 +26,8 @@ class Answered:
 class Client:
     """Keeps one connection open, as agents do."""
 
-    def __init__(self, provider: RefusingProvider) -> None:
+    def __init__(self, provider: RefusingProvider, headers: dict[str, str] | None = None) -> None:
+        self._headers = {"Content-Type": "application/json", "anthropic-version": "2023-06-01", **(headers or {})}
         self._connection = HTTPConnection(urlsplit(provider.base_url).netloc, timeout=10)
 
     def close(self) -> None:
@@ -63,13 +64,13 @@ class Client:
         return [json.loads(data) for data in said if data != "[DONE]"]
 
     def _send(self, path: str, body: object) -> Any:
-        self._connection.request("POST", path, json.dumps(body), {"Content-Type": "application/json"})
+        self._connection.request("POST", path, json.dumps(body), self._headers)
         return self._connection.getresponse()
 
 
 @contextmanager
-def client_of(provider: RefusingProvider) -> Iterator[Client]:
-    client = Client(provider)
+def client_of(provider: RefusingProvider, **headers: str) -> Iterator[Client]:
+    client = Client(provider, {name.replace("_", "-"): value for name, value in headers.items()})
     try:
         yield client
     finally:
@@ -97,6 +98,55 @@ def messages_body(errand: Errand, **members: Any) -> dict[str, Any]:
 def gemini_body(errand: Errand, **members: Any) -> dict[str, Any]:
     contents = [{"role": "user", "parts": [{"text": errand.task}]}]
     return {"contents": contents, "tools": errand.gemini_tools, **members}
+
+
+# --- streams, put together as clients do -----------------------------------------------------------------------------
+
+
+def chat_message(events: list[dict[str, Any]]) -> dict[str, Any]:
+    """The message of the first choice."""
+    said: dict[str, Any] = {"content": "", "reasoning_content": "", "tool_calls": []}
+    for delta in [choice["delta"] for event in events for choice in event["choices"] if choice["index"] == 0]:
+        for name in ("content", "reasoning_content"):
+            said[name] += delta.get(name) or ""
+        for part in delta.get("tool_calls") or ():
+            if part["index"] == len(said["tool_calls"]):
+                said["tool_calls"].append({"id": part["id"], "type": part["type"], "function": dict(part["function"])})
+            else:
+                said["tool_calls"][part["index"]]["function"]["arguments"] += part["function"]["arguments"]
+    return {name: value for name, value in said.items() if value}
+
+
+def message_blocks(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The content of an Anthropic message."""
+    blocks: list[dict[str, Any]] = []
+    inputs: dict[int, str] = {}
+    for event in events:
+        if event["type"] == "content_block_start":
+            blocks.append(dict(event["content_block"]))
+        elif event["type"] == "content_block_delta":
+            delta = {name: value for name, value in event["delta"].items() if name != "type"}
+            for name, value in delta.items():
+                if name == "partial_json":
+                    inputs[event["index"]] = inputs.get(event["index"], "") + value
+                else:
+                    blocks[event["index"]][name] += value
+    for index, text in inputs.items():
+        blocks[index]["input"] = json.loads(text)
+    return blocks
+
+
+def response_items(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The items of a response, which each event for an item that is done repeats; the pieces must say the same."""
+    items = [event["item"] for event in events if event["type"] == "response.output_item.done"]
+    for index, item in enumerate(items):
+        own = [event for event in events if event.get("output_index") == index]
+        pieces = "".join([event["delta"] for event in own if event["type"].endswith(".delta")])
+        parts = item.get("content") or item.get("summary") or [{"text": item.get("arguments")}]
+        assert pieces == parts[0]["text"]
+    assert events[-1]["response"]["output"] == items
+    assert [event["sequence_number"] for event in events] == list(range(len(events)))
+    return items
 
 
 # --- one step of each API: the request with the reply and the results of its calls, and what was said at the end ------

@@ -1,12 +1,15 @@
 """Every profile refuses what it says, in its vendor's shape, and nothing else; with each an agent finishes its task."""
 
 import json
+import re
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from copy import deepcopy
 from dataclasses import replace
 from http.client import HTTPConnection, IncompleteRead
 from math import exp
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
@@ -19,12 +22,15 @@ from loopback_client import (
     RESPONSES,
     Client,
     chat_body,
+    chat_message,
     chat_step,
     client_of,
     gemini_body,
     gemini_step,
+    message_blocks,
     messages_body,
     messages_step,
+    response_items,
     responses_body,
     run,
     user,
@@ -32,7 +38,6 @@ from loopback_client import (
 
 from agentmark.elicit import ANSWER, Candidate, Decisions, Endpoint, HttpChat, Labels, Situation, Verbalised
 from agentmark.testing import PROFILES, Errand, RefusingProvider
-from agentmark.wire.apis import APIS as WIRE_APIS
 
 REFUSES_ALL = {"bad-key", "no-such-model"}
 ERRAND = Errand(1)
@@ -259,6 +264,13 @@ def test_every_profile_is_tested() -> None:
     assert all(profile.who and profile.name == name for name, profile in PROFILES.items())
 
 
+def test_the_page_has_a_row_for_every_profile() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "testing.md").read_text(encoding="utf-8")
+    rows = page.partition("## Profiles")[2].partition("## The errand")[0].splitlines()
+    listed = [name for row in rows if row.startswith("| `") for name in re.findall(r"`([\w-]+)`", row.split("|")[1])]
+    assert sorted(listed) == sorted(PROFILES)
+
+
 @pytest.mark.parametrize("api", APIS)
 @pytest.mark.parametrize("profile", sorted(set(PROFILES) - REFUSES_ALL))
 def test_an_agent_that_asks_for_nothing_special_finishes(profile: str, api: str) -> None:
@@ -384,24 +396,26 @@ def test_how_often_can_be_said() -> None:
 
 
 @pytest.mark.parametrize(
-    ("path", "body"),
+    ("path", "body", "end"),
     [
-        (CHAT, chat_body(ERRAND, stream=True)),
-        (RESPONSES, responses_body(ERRAND, stream=True)),
-        (MESSAGES, messages_body(ERRAND, stream=True)),
-        (GEMINI_STREAM, gemini_body(ERRAND, toolConfig={"functionCallingConfig": {"mode": "NONE"}})),
+        (CHAT, chat_body(ERRAND, stream=True), b"[DONE]"),
+        (RESPONSES, responses_body(ERRAND, stream=True), b"response.completed"),
+        (MESSAGES, messages_body(ERRAND, stream=True), b"message_stop"),
+        (GEMINI_STREAM, gemini_body(ERRAND, toolConfig={"functionCallingConfig": {"mode": "NONE"}}), b"STOP"),
     ],
 )
-def test_every_third_stream_breaks_off(path: str, body: dict[str, Any]) -> None:
+def test_every_third_stream_breaks_off(path: str, body: dict[str, Any], end: bytes) -> None:
     with RefusingProvider("stream-cut") as provider, client_of(provider) as client:
-        whole = client.events(path, body)
-        client.events(path, body)
-        with pytest.raises(IncompleteRead) as cut:
+        for _ in range(2):
             client.events(path, body)
-        # The next one is whole again, and what is no stream never breaks.
-        assert client.events(path, body)
-        client.ok(CHAT, chat_body(ERRAND))
-    assert 0 < cut.value.partial.count(b"data: ") < len(whole) + 1
+            client.events(path, body)
+            with pytest.raises(IncompleteRead) as cut:
+                client.events(path, body)
+            assert b"data: " in cut.value.partial
+            assert end not in cut.value.partial
+        # What is no stream never breaks off.
+        for _ in range(3):
+            client.ok(CHAT, chat_body(ERRAND))
 
 
 # --- preserved thinking ----------------------------------------------------------------------------------------------
@@ -525,6 +539,56 @@ def test_what_no_provider_takes_is_refused_by_plain_too(
     assert message in error_in(path, answered.body)["message"]
 
 
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        (CHAT, {"model": "m", "messages": ["x"]}),
+        (CHAT, chat_body(ERRAND, tools=["add"])),
+        (CHAT, chat_body(ERRAND, n="three")),
+        (CHAT, chat_body(ERRAND, response_format="json")),
+        (RESPONSES, {"model": "m", "input": [1]}),
+        (MESSAGES, messages_body(ERRAND, messages=[None])),
+        (MESSAGES, messages_body(ERRAND, tool_choice="any")),
+        (GEMINI, {"contents": [{"parts": [1]}]}),
+    ],
+)
+def test_what_has_no_shape_is_refused_as_such(
+    path: str, body: dict[str, Any], plain: Client, capfd: pytest.CaptureFixture[str]
+) -> None:
+    answered = plain.post(path, body)
+    assert answered.status == 400
+    assert error_in(path, answered.body)["message"]
+    assert capfd.readouterr().err == ""
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "headers"),
+    [
+        (CHAT, chat_body(ERRAND), {"Authorization": "Bearer sk-1"}),
+        (CHAT, chat_body(ERRAND), {"api_key": "sk-1"}),
+        (MESSAGES, messages_body(ERRAND), {"x_api_key": "sk-1"}),
+        (GEMINI, gemini_body(ERRAND), {"x_goog_api_key": "sk-1"}),
+        (f"{GEMINI}?key=sk-1", gemini_body(ERRAND), {}),
+    ],
+)
+def test_a_key_can_be_asked_for(path: str, body: dict[str, Any], headers: dict[str, str]) -> None:
+    with RefusingProvider(api_key="sk-1") as provider:
+        with client_of(provider, **headers) as client:
+            client.ok(path, body)
+        with client_of(provider, Authorization="Bearer sk-2") as client:
+            assert client.post(path.partition("?")[0], body).status in (400, 401)
+    assert len(provider.refused) == 1
+
+
+def test_anthropic_wants_its_version_said() -> None:
+    with RefusingProvider() as provider:
+        connection = HTTPConnection(provider.base_url.split("/")[2], timeout=5)
+        connection.request("POST", MESSAGES, json.dumps(messages_body(ERRAND)))
+        response = connection.getresponse()
+        assert (response.status, "anthropic-version" in response.read().decode()) == (400, True)
+        connection.close()
+
+
 def test_unknown_routes_and_broken_bodies(plain: Client) -> None:
     assert plain.post("/v1/elsewhere", {}).status == 404
     assert plain.post(CHAT, ["no object"]).status == 400
@@ -611,23 +675,22 @@ def test_responses_are_kept_for_the_next_request(plain: Client) -> None:
 # --- streams ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("path", "make_body"), [(CHAT, chat_body), (RESPONSES, responses_body), (MESSAGES, messages_body)]
-)
 @pytest.mark.parametrize("profile", ["plain", "claude-preserved-thinking"])
-def test_a_stream_says_what_the_whole_reply_says(profile: str, path: str, make_body: Any) -> None:
-    """`agentmark.wire` reads both; this package shares no code with it."""
-    api = WIRE_APIS[path]
+@pytest.mark.parametrize("api", ["chat", "responses", "messages"])
+def test_a_stream_says_what_the_whole_reply_says(profile: str, api: str) -> None:
+    path, make_body, _ = APIS[api]
     for seed in range(10):
         with RefusingProvider(profile, seed=seed) as provider, client_of(provider) as client:
-            stream = api.stream()
-            for event in client.events(path, make_body(ERRAND, stream=True)):
-                stream.add(event)
-            assert stream.finished
-            assert stream.calls
-            assert set(stream.calls) <= {tool["name"] for tool in ERRAND.schemas}
+            events = client.events(path, make_body(ERRAND, stream=True))
         with RefusingProvider(profile, seed=seed) as provider, client_of(provider) as client:
-            assert api.calls(client.ok(path, make_body(ERRAND)))
+            whole = client.ok(path, make_body(ERRAND))
+        if api == "chat":
+            message = {**whole["choices"][0]["message"], "role": None, "refusal": None, "annotations": None}
+            assert chat_message(events) == {name: value for name, value in message.items() if value}
+        elif api == "responses":
+            assert response_items(events) == whole["output"]
+        else:
+            assert message_blocks(events) == whole["content"]
 
 
 def test_a_stream_of_several_choices_with_usage(plain: Client) -> None:
@@ -650,8 +713,15 @@ def test_gemini_streams_events_or_a_list(plain: Client) -> None:
     calls = {"toolConfig": {"functionCallingConfig": {"mode": "ANY"}}}
     events = plain.events(GEMINI_STREAM, gemini_body(ERRAND, **calls))
     assert events[-1]["candidates"][0]["finishReason"] == "STOP"
+    assert "functionCall" in json.dumps(events[-1])
     listed = plain.ok(GEMINI_STREAM.partition("?")[0], gemini_body(ERRAND, **calls))
     assert "functionCall" in json.dumps(listed[-1])
+    with RefusingProvider() as provider, client_of(provider) as client:
+        whole = client.ok(GEMINI, gemini_body(ERRAND, **calls))["candidates"][0]["content"]["parts"]
+    said = [event["candidates"][0]["content"]["parts"][0] for event in events]
+    assert [part["functionCall"] for part in said if "functionCall" in part] == [
+        part["functionCall"] for part in whole if "functionCall" in part
+    ]
 
 
 # --- counts ----------------------------------------------------------------------------------------------------------
@@ -668,6 +738,17 @@ def test_every_reply_counts_its_tokens(plain: Client) -> None:
     assert plain.ok(GEMINI, gemini_body(ERRAND))["usageMetadata"]["totalTokenCount"] > 0
     assert plain.ok("/v1/messages/count_tokens", {"messages": [user("x" * 400)]})["input_tokens"] > 100
     assert plain.ok("/v1/decisions", DECISION)["usage"]["input_tokens"] > 0
+
+
+def test_the_provider_knows_what_it_was_paid_for() -> None:
+    with RefusingProvider(delay_s=0.05) as provider, client_of(provider) as client:
+        began = time.monotonic()
+        said = [client.ok(CHAT, chat_body(ERRAND, n=count))["usage"] for count in (1, 4)]
+        assert time.monotonic() - began >= 0.1
+    assert [usage.total for usage in provider.usage] == [usage["total_tokens"] for usage in said]
+    assert provider.usage[1].output > provider.usage[0].output
+    # The second request begins as the first did, and ends so: all of it is cached.
+    assert provider.usage[1].cached > 0.9 * provider.usage[1].input
 
 
 def test_the_cacheable_share_falls_when_tools_are_filtered() -> None:

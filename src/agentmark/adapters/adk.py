@@ -264,12 +264,12 @@ class _Call(ModelCall):
             self._side_tokens += _total(reply.usage)
             return reply.as_chat_reply()
 
-        return FunctionChat(self.model, acomplete=acomplete)
+        return FunctionChat(self.model, acomplete=acomplete, tools=True)
 
     def _beginning(self, request: ChatRequest) -> "_Beginning":
         """The agent's own contents where they come first, with all that providers want back in them."""
         own = self.conversation()
-        tools = self._config.tools if getattr(request, "tools", ()) else None
+        tools = self._config.tools if request.tools else None
         if list(request.messages[: len(own)]) == own:
             return _Beginning(len(own), self.request.request.contents, self._config.system_instruction, tools)
         return _Beginning(tools=tools)
@@ -290,12 +290,12 @@ def chat(model: BaseLlm) -> FunctionChat:
     """A model object, lent for side calls: `Verbalised(chat(model))`. Without one, the agent's own is asked."""
 
     async def acomplete(request: ChatRequest) -> ChatReply:
-        declared = [_declaration(tool) for tool in getattr(request, "tools", ())]
+        declared = [_declaration(tool) for tool in request.tools]
         tools = [types.Tool(function_declarations=declared)] if declared else None
         reply = await _heard(model, _side_request(model, request, _Beginning(tools=tools)))
         return reply.as_chat_reply()
 
-    return FunctionChat(model.model, acomplete=acomplete)
+    return FunctionChat(model.model, acomplete=acomplete, tools=True)
 
 
 @dataclass(frozen=True)

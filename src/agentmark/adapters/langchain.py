@@ -47,9 +47,11 @@ class AgentMarkMiddleware(AgentMiddleware):
 
     def __init__(self, decider: Decider) -> None:
         self.decider = decider
+        # What providers would not take in side calls, by upstream.
+        self._left_out: dict[str, set[str]] = {}
 
     def wrap_model_call(self, request: ModelRequest, handler: Callable[[ModelRequest], ModelResponse]) -> ModelResponse:
-        call = _Call(request, handler=handler)
+        call = _Call(request, self._left_out, handler=handler)
         turn = self.decider.turn(call, session=_run_of(request), meta=_who(request))
         if _was_sampled(turn):
             _show(request, turn.reply)
@@ -58,7 +60,7 @@ class AgentMarkMiddleware(AgentMiddleware):
     async def awrap_model_call(
         self, request: ModelRequest, handler: Callable[[ModelRequest], Awaitable[ModelResponse]]
     ) -> ModelResponse:
-        call = _Call(request, ahandler=handler)
+        call = _Call(request, self._left_out, ahandler=handler)
         turn = await self.decider.aturn(call, session=_run_of(request), meta=_who(request))
         if _was_sampled(turn):
             await _ashow(request, turn.reply)
@@ -71,6 +73,7 @@ class _Call(ModelCall):
     def __init__(
         self,
         request: ModelRequest,
+        left_out: dict[str, set[str]],
         *,
         handler: Callable[[ModelRequest], ModelResponse] | None = None,
         ahandler: Callable[[ModelRequest], Awaitable[ModelResponse]] | None = None,
@@ -80,8 +83,10 @@ class _Call(ModelCall):
         self.upstream = _upstream(model)
         self.model = model_name(model)
         self.temperature = request.model_settings.get("temperature", getattr(model, "temperature", None))
+        self.seed = request.model_settings.get("seed", getattr(model, "seed", None))
         self.runs_hosted_tools = any(isinstance(tool, dict) for tool in request.tools)
         self.warms_cache = _is_anthropic(model)
+        self._left_out = left_out.setdefault(f"{self.upstream} {self.model}", set())
         self._handler = handler
         self._ahandler = ahandler
 
@@ -178,7 +183,7 @@ class _Call(ModelCall):
         return {"type": "none"} if _is_anthropic(self.request.model) else "none"
 
     def chat(self) -> FunctionChat:
-        return chat(self.request.model)
+        return _chat(self.request.model, self._left_out)
 
     def send(self, request: ModelRequest, *, sampled: bool) -> ModelResponse:
         if self._handler is None:
@@ -202,7 +207,10 @@ def chat(model: Any) -> FunctionChat:
 
     The agent's own model needs no such thing: the middleware lends it.
     """
+    return _chat(model, set())
 
+
+def _chat(model: Any, left_out: set[str]) -> FunctionChat:
     def complete(request: ChatRequest) -> ChatReply:
         with _unwatched():
             said = _asked_aside(model, request).invoke(_rendered(request.messages), **settings_of(request))
@@ -213,7 +221,7 @@ def chat(model: Any) -> FunctionChat:
             said = await _asked_aside(model, request).ainvoke(_rendered(request.messages), **settings_of(request))
         return chat_reply(said.text, said.usage_metadata)
 
-    return FunctionChat(model_name(model), complete=complete, acomplete=acomplete)
+    return FunctionChat(model_name(model), complete=complete, acomplete=acomplete, tools=True, left_out=left_out)
 
 
 def _asked_aside(model: Any, request: ChatRequest) -> Any:
@@ -222,12 +230,13 @@ def _asked_aside(model: Any, request: ChatRequest) -> Any:
     settings: dict[str, Any] = {}
     if request.schema is not None and (model.profile or {}).get("structured_output"):
         settings |= ProviderStrategy({"title": "answer", **request.schema}).to_model_kwargs()
-    tools = [_function(tool) for tool in getattr(request, "tools", ())]
+    tools = [_function(tool) for tool in request.tools]
     if not tools:
         return model.bind(**settings) if settings else model
     if settings and "openai" in str(model._llm_type):
-        # Otherwise the tools would become strict, which they are not in the agent's own request.
-        settings["strict"] = False
+        # OpenAI's client takes a form beside strict tools only, which the agent's are not. The provider takes both.
+        body = {} if getattr(model, "use_responses_api", False) else settings
+        settings = {"extra_body": {**(getattr(model, "extra_body", None) or {}), **body}}
     none: Any = {"type": "none"} if _is_anthropic(model) else "none"
     return model.bind_tools(tools, tool_choice=none, **settings)
 

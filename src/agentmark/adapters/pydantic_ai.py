@@ -239,12 +239,12 @@ class _Call(ModelCall):
             self._side_usage.append(_priced(response))
             return chat_reply(response.text or "", response.usage)
 
-        return FunctionChat(self.model, acomplete=acomplete)
+        return FunctionChat(self.model, acomplete=acomplete, tools=True)
 
     def _side_request(self, request: ChatRequest) -> _Request:
         """The agent's own messages where they come first, with all that providers want back in them; then ours."""
         own = self.conversation()
-        tools = [tool for tool in self.request.parameters.function_tools if getattr(request, "tools", ())]
+        tools = [tool for tool in self.request.parameters.function_tools if request.tools]
         if list(request.messages[: len(own)]) == own:
             ours = _written(request.messages[len(own) :])
             parameters = replace(_without_output(self.request.parameters), function_tools=tools)
@@ -414,12 +414,12 @@ def chat(model: Any) -> FunctionChat:
     """A model object, lent for side calls: `Verbalised(chat(model))`. Without one, the agent's own is asked."""
 
     async def acomplete(request: ChatRequest) -> ChatReply:
-        tools = [_definition(tool) for tool in getattr(request, "tools", ())]
+        tools = [_definition(tool) for tool in request.tools]
         parameters = models.ModelRequestParameters(function_tools=tools)
         response = await _side_call(model, _Request(_written(request.messages), None, parameters), request)
         return chat_reply(response.text or "", response.usage)
 
-    return FunctionChat(model_name(model), acomplete=acomplete)
+    return FunctionChat(model_name(model), acomplete=acomplete, tools=True)
 
 
 async def _side_call(model: Any, asked: _Request, request: ChatRequest) -> Any:

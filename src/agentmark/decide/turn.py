@@ -70,6 +70,8 @@ class ModelCall(ABC):
     seed: int | None = None
     # Whether tools that run at the provider are on offer: they would run once for each sample.
     runs_hosted_tools: bool = False
+    # Why the request must not be sent several times, where there is another reason.
+    unrepeatable: str | None = None
     # Set by the turn: whether samples are told apart by their arguments too. Then a stream shows what it does at its
     # end, though a single call may have begun before.
     needs_arguments: bool = False
@@ -397,7 +399,7 @@ class _Dialogue:
         if settings is None:
             raise ValueError("a decider without proposals cannot come here")
         call = self.call
-        obstacle = settings.obstacle(
+        obstacle = call.unrepeatable or settings.obstacle(
             temperature=call.temperature, seed=call.seed, runs_hosted_tools=call.runs_hosted_tools
         )
         if obstacle is not None:

@@ -7,11 +7,13 @@ if TYPE_CHECKING:
     from agentmark.elicit.auto import elicitor_for
     from agentmark.elicit.chat import Chat, ChatReply, ChatRequest, FunctionChat
     from agentmark.elicit.decisions import Decisions
-    from agentmark.elicit.endpoint import Endpoint, HttpChat
+    from agentmark.elicit.endpoint import Endpoint
+    from agentmark.elicit.http_chat import HttpChat
     from agentmark.elicit.labels import Labels
     from agentmark.elicit.local import LocalModel
     from agentmark.elicit.logits import Logits
     from agentmark.elicit.proposals import Proposals
+    from agentmark.elicit.sampled import Sampled
     from agentmark.elicit.situation import ANSWER, Candidate, Elicitation, Elicitor, Situation, ToolCall
     from agentmark.elicit.transformers import TransformersModel
     from agentmark.elicit.verbalised import Verbalised
@@ -28,11 +30,12 @@ _HOMES = {
     "Elicitor": "situation",
     "Endpoint": "endpoint",
     "FunctionChat": "chat",
-    "HttpChat": "endpoint",
+    "HttpChat": "http_chat",
     "Labels": "labels",
     "LocalModel": "local",
     "Logits": "logits",
     "Proposals": "proposals",
+    "Sampled": "sampled",
     "Situation": "situation",
     "ToolCall": "situation",
     "TransformersModel": "transformers",
@@ -63,6 +66,7 @@ __all__ = [
     "LocalModel",
     "Logits",
     "Proposals",
+    "Sampled",
     "Situation",
     "ToolCall",
     "TransformersModel",

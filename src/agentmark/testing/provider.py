@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from agentmark.testing.server import Asked, Body, LoopbackServer, Said
 
@@ -13,6 +13,7 @@ class Refusal:
 
     status: int
     message: str = "refused by script"
+    headers: Mapping[str, str] = field(default_factory=dict)
 
 
 # A list is a stream: its bodies are sent one after the other, as server-sent events.
@@ -23,7 +24,7 @@ class FakeProvider(LoopbackServer):
     """Serves the routes it is given: a path such as "/v1/chat/completions" to a function from request to response body.
 
     Every other path is a 404, so that what a provider does not have can be tested too. Use it in a `with` block:
-    `base_url` is what a client is pointed at, `requests` what it was asked.
+    `base_url` is what a client is pointed at, `requests` what it was asked, `connections` over how many connections.
     """
 
     def __init__(
@@ -47,7 +48,7 @@ class FakeProvider(LoopbackServer):
         route = self._routes.get(asked.path, Refusal(404, f"no route {asked.path}"))
         said = route if isinstance(route, Refusal) else route(body)
         if isinstance(said, Refusal):
-            return Said.json(said.status, {"error": {"message": said.message}})
+            return Said.json(said.status, {"error": {"message": said.message}}, said.headers)
         if isinstance(said, list):
             events = [json.dumps(event) for event in said] + ["[DONE]"]
             stream = "".join([f"data: {event}\n\n" for event in events])

@@ -52,6 +52,11 @@ class LoopbackServer:
     def root_url(self) -> str:
         return f"http://127.0.0.1:{self._server.server_port}"
 
+    @property
+    def connections(self) -> int:
+        """How many connections were opened so far."""
+        return self._server.connections
+
     def __enter__(self) -> Self:
         self._thread.start()
         return self
@@ -71,12 +76,14 @@ class _Server(ThreadingHTTPServer):
     def __init__(self, answer: Callable[[Asked], Said]) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
         self.answer = answer
+        self.connections = 0
         self._open: set[socket.socket] = set()
         self._lock = threading.Lock()
 
     def opened(self, connection: socket.socket) -> None:
         with self._lock:
             self._open.add(connection)
+            self.connections += 1
 
     def closed(self, connection: socket.socket) -> None:
         with self._lock:

@@ -120,7 +120,8 @@ def _pairs(progress: Progress, weights: Mapping[Behavior, float]) -> dict[Behavi
     total = sum(found.values())
     if not total:
         return {}
-    scale = sum(weights.values()) * _PARALLEL_SHARE / (1 - _PARALLEL_SHARE) / total
+    single = sum([weights[(name,)] for name in sorted(set(steps))])
+    scale = single * _PARALLEL_SHARE / (1 - _PARALLEL_SHARE) / total
     return {pair: weight * scale for pair, weight in found.items()}
 
 

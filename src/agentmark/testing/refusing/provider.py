@@ -5,10 +5,12 @@ import json
 import random
 import re
 import threading
+import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
+from urllib.parse import parse_qs, urlsplit
 
 from agentmark.testing.refusing import (
     anthropic_messages,
@@ -52,15 +54,23 @@ class RefusingProvider(LoopbackServer):
 
     `base_url` is what OpenAI's clients are pointed at, `anthropic_url` and `gemini_url` those of the other two.
     `requests` is what it was asked and `refused` what it refused of that, as (status, message). `cacheable_share()` is
-    how much of the requests a provider's prompt cache could have served.
+    how much of the requests a provider's prompt cache could have served, and `usage` what each reply cost.
     """
 
-    def __init__(self, profile: str | Profile = "plain", *, seed: int = 0) -> None:
-        """`profile` is one of `PROFILES`, or its name. The same requests with the same seed have the same replies."""
+    def __init__(
+        self, profile: str | Profile = "plain", *, seed: int = 0, api_key: str | None = None, delay_s: float = 0.0
+    ) -> None:
+        """`profile` is one of `PROFILES`, or its name. The same requests with the same seed have the same replies.
+
+        With `api_key`, requests that do not carry it are refused. `delay_s` is how long each request takes.
+        """
         super().__init__(self._answer)
         self.profile = PROFILES[profile] if isinstance(profile, str) else profile
         self.requests: list[Seen] = []
         self.refused: list[tuple[int, str]] = []
+        self.usage: list[Usage] = []
+        self._api_key = api_key
+        self._delay_s = delay_s
         self._seed = seed
         self._lock = threading.Lock()
         # How often each request came before, so that a repeated one is a fresh draw; and what caches would hold.
@@ -107,7 +117,8 @@ class RefusingProvider(LoopbackServer):
         api = next((api for ending, api in _ROUTES if path.endswith(ending)), None)
         if body is None:
             return self._refuse(api or openai_chat, Refused(400, "We could not parse the JSON body of your request."))
-        refused = self._untimely(number)
+        time.sleep(self._delay_s)
+        refused = self._untimely(number) or self._uninvited(asked, api)
         if refused is not None:
             return self._refuse(api or openai_chat, refused, body, path)
         return self._elsewhere(path, body) if api is None else self._complete(api, body, asked.path)
@@ -128,10 +139,18 @@ class RefusingProvider(LoopbackServer):
             return self.profile.always
         return self.profile.sometimes if number % self.profile.every == 0 else None
 
+    def _uninvited(self, asked: Asked, api: Api | None) -> Refused | None:
+        """What is refused for its headers: gateways lose them."""
+        headers = {name.lower(): value for name, value in asked.headers.items()}
+        if self._api_key is not None and self._api_key not in _keys_in(headers, asked.path):
+            return PROFILES["bad-key"].always
+        if api is anthropic_messages and "anthropic-version" not in headers:
+            return Refused(400, "anthropic-version: header is required")
+        return None
+
     def _refuse(self, api: Api, refused: Refused, body: Body | None = None, path: str = "") -> Said:
         said = api.in_own_words(refused)
-        model = api.read(body or {}, path).model
-        said = replace(said, message=said.message.replace("{model}", model))
+        said = replace(said, message=said.message.replace("{model}", _model_in(body or {}, path)))
         with self._lock:
             self.refused.append((said.status, said.message))
         headers = {}
@@ -157,14 +176,18 @@ class RefusingProvider(LoopbackServer):
                     api, Refused(400, message, param="previous_response_id", code="previous_response_not_found"), body
                 )
             body = {**body, "input": [*self._kept[previous], *_as_items(body.get("input"))]}
-        request = api.read(body, path)
-        refused = api.fault(body, request, self.profile) or self._unwanted(request)
+        try:
+            request = api.read(body, path)
+            refused = api.fault(body, request, self.profile) or self._unwanted(request)
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            refused = Refused(400, f"The request has not the shape of this API: {error}")
         if refused is not None:
             return self._refuse(api, refused, body, path)
         chars, cached = self._cache(api.prefix(body))
         rng = self._rng(path, body)
         replies = policy.replies(request, question_in(request), self.profile, rng)
         exchange = Exchange(body, request, tuple(replies), Usage.of(chars, cached, replies), rng)
+        self.usage.append(exchange.usage)
         if request.is_stream:
             return self._stream(api, exchange, path)
         content = api.reply(exchange)
@@ -193,8 +216,13 @@ class RefusingProvider(LoopbackServer):
     # --- the model's answer ------------------------------------------------------------------------------------------
 
     def _rng(self, path: str, body: Body) -> random.Random:
-        """Chance that depends on the request and on how often it came, and not on what others ask meanwhile."""
-        digest = hashlib.sha256(json.dumps([path, body], sort_keys=True).encode("utf-8")).hexdigest()
+        """Chance that depends on the request and on how often it came, and not on what others ask meanwhile.
+
+        Whether the reply is streamed makes no difference to what it says.
+        """
+        route = path.partition("?")[0].replace(":streamGenerateContent", ":generateContent")
+        asked = {name: value for name, value in body.items() if name not in ("stream", "stream_options")}
+        digest = hashlib.sha256(json.dumps([route, asked], sort_keys=True).encode("utf-8")).hexdigest()
         with self._lock:
             self._asked_before[digest] += 1
             return random.Random(f"{self._seed} {digest} {self._asked_before[digest]}")
@@ -226,6 +254,18 @@ class RefusingProvider(LoopbackServer):
         if isinstance(last, dict):
             response = last["response"]
             self._kept[response["id"]] = [*_as_items(body.get("input")), *response["output"]]
+
+
+def _keys_in(headers: Mapping[str, str], path: str) -> list[str]:
+    """The keys that a request carries, in the places of all vendors."""
+    found = [headers.get("authorization", "").removeprefix("Bearer ")]
+    found += [headers.get(name, "") for name in ("x-api-key", "api-key", "x-goog-api-key")]
+    return [*found, *parse_qs(urlsplit(path).query).get("key", [])]
+
+
+def _model_in(body: Body, path: str) -> str:
+    in_path = re.search(r"/models/([^:/?]+)", path)
+    return in_path[1] if in_path else str(body.get("model", ""))
 
 
 def _as_items(given: object) -> list[Any]:
