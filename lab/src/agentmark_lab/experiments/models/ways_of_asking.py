@@ -85,7 +85,7 @@ def collect(
     asked = [(way, situation, _place(folder, way, situation)) for way in ways for situation in situations]
     missing = [(way, situation, place) for way, situation, place in asked if not place.exists()]
     if missing:
-        with _opened(file) as model:
+        with opened(file) as model:
             for count, (way, situation, place) in enumerate(missing, start=1):
                 outcome = ask(model, way, situation, generator(options.seed, situation.name))
                 write_whole(place, json.dumps(asdict(outcome), ensure_ascii=False).encode("utf-8"))
@@ -130,7 +130,7 @@ def _floats(weights: Mapping[str, Any] | None) -> dict[str, float] | None:
 
 
 @contextmanager
-def _opened(file: Path) -> Iterator[LocalModel]:
+def opened(file: Path) -> Iterator[LocalModel]:
     try:
         model = LocalModel(file)
     except MissingExtraError as error:
