@@ -15,6 +15,7 @@ F_PAD = b"agentmark/1 F pad"
 R_ROWS = b"agentmark/1 R rows"
 R_PAD = b"agentmark/1 R pad"
 R_CLOCK = b"agentmark/1 R clock"
+ARGUMENTS = b"agentmark/1 arguments"
 
 # The context digest is the one hash without a key: anyone may check it against the raw context.
 CONTEXT = b"agentmark/1 context"

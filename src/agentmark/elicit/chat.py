@@ -3,8 +3,9 @@
 import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol, Self
 
 from agentmark.core.errors import AgentMarkError
 from agentmark.elicit.errors import UpstreamError
@@ -99,8 +100,23 @@ class ChatElicitor(ABC):
 
     name: ClassVar[str]
 
-    def __init__(self, chat: Chat) -> None:
-        self.chat = chat
+    def __init__(self, chat: Chat | None = None) -> None:
+        """Without a chat the elicitor asks the agent's own model, which an adapter lends it."""
+        self._chat = chat
+
+    @property
+    def chat(self) -> Chat:
+        if self._chat is None:
+            raise SettingError("chat", "give one: only an adapter can lend the agent's own model")
+        return self._chat
+
+    def lent(self, chat: Chat) -> Self:
+        """The same elicitor with this model, unless it was given one of its own."""
+        if self._chat is not None:
+            return self
+        borrowed = copy(self)
+        borrowed._chat = chat
+        return borrowed
 
     @abstractmethod
     def dialogue(self, situation: Situation) -> Dialogue:

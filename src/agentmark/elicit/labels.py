@@ -29,7 +29,7 @@ class Labels(ChatElicitor):
 
     def __init__(
         self,
-        chat: Chat,
+        chat: Chat | None = None,
         *,
         rotations: int = 1,
         min_mass: float = 0.5,

@@ -10,6 +10,8 @@ from agentmark.errors import SettingError
 
 # The behavior "answer the user now". No provider allows brackets in the name of a tool, so it cannot meet one.
 ANSWER = "(answer)"
+# What a log calls a behavior that was not among the candidates: its name is the model's own text.
+OTHER = "(other)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,13 +63,32 @@ class Situation:
         return [candidate.name for candidate in self.candidates]
 
 
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """A call that a reply makes: the tool's name, and its arguments as an object or as the JSON text of one."""
+
+    name: str
+    arguments: Any = field(default=None, repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Proposal:
+    """One reply of the agent's own model, which the agent may be handed: what it calls, and the reply itself."""
+
+    calls: tuple[ToolCall, ...]
+    reply: Any = field(default=None, repr=False)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Elicitation:
-    """What the model said: a list of weights, or why there is none."""
+    """What the model said: a list of weights, or replies whose counts are the list, or why there is neither."""
 
     method: str
     model: str
-    weights: Mapping[str, Rational] | None
+    weights: Mapping[str, Rational] | None = None
+    # Replies drawn alike and independently (`agentmark.elicit.proposals`), and what tells them apart.
+    proposals: tuple[Proposal, ...] | None = field(default=None, repr=False)
+    granularity: str = "tool"
     # Why there are no weights; and the same without a word of the model's, which is what a record says.
     fault: str | None = None
     logged_fault: str | None = None
@@ -77,6 +98,9 @@ class Elicitation:
     missing_mass: float | None = None
     unseen: tuple[str, ...] = ()
     attempts: int = 1
+    # How many replies the model was asked for, where the list is their counts; and how long all of it took.
+    samples: int | None = None
+    seconds: float | None = None
     input_tokens: int | None = None
     output_tokens: int | None = None
     # What the model wrote, reply by reply. Never logged: it may hold private text.
@@ -88,6 +112,8 @@ class Elicitation:
             "attempts": self.attempts if self.attempts > 1 else None,
             "missing_ppm": None if self.missing_mass is None else round(self.missing_mass * 1_000_000),
             "unseen": list(self.unseen) or None,
+            "samples": whole(self.samples),
+            "latency_ms": None if self.seconds is None else round(self.seconds * 1000),
             "input_tokens": whole(self.input_tokens),
             "output_tokens": whole(self.output_tokens),
         }

@@ -16,7 +16,7 @@ class Verbalised(ChatElicitor):
 
     def __init__(
         self,
-        chat: Chat,
+        chat: Chat | None = None,
         *,
         prompt: Prompt = GENERAL,
         strict_schema: bool = True,

@@ -58,6 +58,10 @@ class Embedder:
             raise SettingError("first_step", f"{first_step} is negative")
         return Session(self, session_id, first_step)
 
+    def argument_digest(self, session_id: str, arguments: bytes) -> str:
+        """What stands for a call's arguments in the name of a behavior."""
+        return self._key.argument_digest(session_id, arguments)
+
     def choose_in_context(self, distribution: BehaviorDistribution, context: bytes) -> str | None:
         """The deterministic part: the marked behavior for a context digest, or None when this step cannot be marked.
 

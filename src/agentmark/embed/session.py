@@ -3,6 +3,7 @@
 import os
 import secrets
 import threading
+from bisect import bisect_right
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -40,6 +41,8 @@ class Marker(Protocol):
 
     def choose_in_context(self, distribution: BehaviorDistribution, context: bytes) -> str | None: ...
 
+    def argument_digest(self, session_id: str, arguments: bytes) -> str: ...
+
 
 class Session:
     """The decisions of one run. Thread-safe; does no I/O, so it can be called from an event loop."""
@@ -51,6 +54,8 @@ class Session:
     def _begin(self, session_id: str, first_step: int) -> None:
         self.id = session_id
         self._next_step = first_step
+        # Steps whose context is session and step alone, and the contexts of those that bind more.
+        self._plain_steps = _Steps()
         self._used: set[bytes] = set()
         self._process = os.getpid()
         self._lock = threading.Lock()
@@ -100,6 +105,10 @@ class Session:
             raise DistributionError("choice", f"{behavior!r} is not among the behaviors")
         return self._logged(self._claim(step_index, context), distribution, behavior, reason=reason, meta=meta)
 
+    def argument_digest(self, arguments: bytes) -> str:
+        """What stands for a call's arguments in the names of this session's behaviors (spec, section 8.1)."""
+        return self._marker.argument_digest(self.id, arguments)
+
     def _claim(self, step_index: int | None, extra: Mapping[str, object] | None) -> "_Claim":
         """Take a step index and its context; say whether this context is new (law L4)."""
         if self._process != os.getpid():
@@ -112,8 +121,11 @@ class Session:
                 raise SettingError("step_index", f"{step_index!r} is not a step index")
             fields = context_fields(self.id, step_index, extra)
             digest = context_digest(fields)
-            fresh = digest not in self._used
-            self._used.add(digest)
+            if extra:
+                fresh = digest not in self._used
+                self._used.add(digest)
+            else:
+                fresh = self._plain_steps.add(step_index)
             self._next_step = max(self._next_step, step_index + 1)
         return _Claim(step_index, fields, digest, fresh)
 
@@ -151,6 +163,38 @@ def _checked_meta(meta: Mapping[str, Any] | None) -> dict[str, Any] | None:
     checked = dict(meta)
     canonical_bytes(checked, field="meta")
     return checked
+
+
+class _Steps:
+    """A set of step indices, kept as ranges: a run that counts up is one, however long it gets."""
+
+    def __init__(self) -> None:
+        # Where each range begins, and where it ends (not included), in order and without touching.
+        self._starts: list[int] = []
+        self._ends: list[int] = []
+
+    def add(self, step: int) -> bool:
+        """Put a step in; False if it was there."""
+        at = bisect_right(self._starts, step)
+        if at and step < self._ends[at - 1]:
+            return False
+        joins_left = at > 0 and self._ends[at - 1] == step
+        joins_right = at < len(self._starts) and self._starts[at] == step + 1
+        if joins_left and joins_right:
+            self._ends[at - 1] = self._ends.pop(at)
+            self._starts.pop(at)
+        elif joins_left:
+            self._ends[at - 1] = step + 1
+        elif joins_right:
+            self._starts[at] = step
+        else:
+            self._starts.insert(at, step)
+            self._ends.insert(at, step + 1)
+        return True
+
+    def __len__(self) -> int:
+        """The number of ranges."""
+        return len(self._starts)
 
 
 @dataclass(frozen=True, slots=True)

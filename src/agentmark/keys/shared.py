@@ -7,13 +7,15 @@ from pathlib import Path
 from string import hexdigits
 from typing import Any, Self
 
-from agentmark.core.prf import DERIVE, DIGEST_SIZE, KEY_ID, derive_step_key, prf
+from agentmark.core.prf import ARGUMENTS, DERIVE, DIGEST_SIZE, KEY_ID, derive_step_key, prf
 from agentmark.keys.errors import KeyFileError
 from agentmark.keys.secret import KEY_SIZE, Secret, json_or_none, read_private, weakness, write_private
 
 KEY_FILE_VERSION = 1
 ENVIRONMENT_VARIABLE = "AGENTMARK_KEY"
 KEYRING_SERVICE = "agentmark"
+# Two calls of one step that meet in a digest count as one behavior, which costs a little and bends nothing.
+ARGUMENT_DIGEST_SIZE = 4
 
 
 class SharedKey(Secret):
@@ -87,6 +89,13 @@ class SharedKey(Secret):
         if len(context_digest) != DIGEST_SIZE:
             raise ValueError(f"a context digest has {DIGEST_SIZE} bytes, not {len(context_digest)}")
         return derive_step_key(self._secret, context_digest, payload_len)
+
+    def argument_digest(self, session: str, arguments: bytes) -> str:
+        """Eight hexadecimal digits that tell arguments apart within a session, and reveal them to no one who guesses
+        them without the key (spec, section 8.1)."""
+        name = session.encode("utf-8")
+        message = len(name).to_bytes(4, "big") + name + arguments
+        return prf(self._secret, ARGUMENTS, message, size=ARGUMENT_DIGEST_SIZE).hex()
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, SharedKey):
