@@ -75,6 +75,7 @@ GROUPS = (
             "model_utility": "model_utility",
             "elicitation": "elicitation",
             "calibration": "calibration",
+            "proposals": "proposals",
         },
     ),
     Group(

@@ -108,6 +108,10 @@ HEADLINES: dict[str, tuple[str, ...]] = {
         "logits-names",
         "verbalised",
     ),
+    "proposals": (
+        "differs in no test",
+        "with stated lists at least",
+    ),
     "oasis": (
         "identities are named",
         "the actions of the marked",

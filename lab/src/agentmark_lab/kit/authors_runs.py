@@ -88,7 +88,9 @@ def alfworld_steps(count: int) -> Iterator[RealSituation]:
         goal = re.findall(r"^Task Goal: (.*)$", text, flags=re.MULTILINE)[-1]
         observation = text.rpartition("Observation: ")[2].partition("\nAvailable Actions")[0]
         history = re.findall(r"^ +Action: (.*)$", text, flags=re.MULTILINE)[-3:]
-        said = f"Goal: {goal}\nLast actions: {', '.join(history) or 'none'}\nObservation: {short_text(observation, 300)}"
+        said = (
+            f"Goal: {goal}\nLast actions: {', '.join(history) or 'none'}\nObservation: {short_text(observation, 300)}"
+        )
         yield RealSituation(
             f"alfworld step {step['step_num']}", "ALFWorld steps", Situation.of(list(dict.fromkeys(actions)), said)
         )

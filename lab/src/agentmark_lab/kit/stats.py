@@ -1,6 +1,6 @@
 """The statistics that the claims rest on, from the standard library alone; tested against SciPy."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil, exp, factorial, lgamma, log, sqrt
 from statistics import fmean, stdev
@@ -74,6 +74,24 @@ def chi_square_test(observed: Sequence[int], expected: Sequence[float]) -> ChiSq
     cells = _pooled(cells)
     degrees = len(cells) - 1
     statistic = sum([(count - mean) ** 2 / mean for count, mean in cells])
+    return ChiSquare(statistic, degrees, chi_square_sf(statistic, degrees) if degrees else None)
+
+
+def two_sample_test(one: Mapping[str, int], other: Mapping[str, int]) -> ChiSquare:
+    """Pearson's test that two samples come from one distribution. Cells that hold fewer than ten of both together are
+    pooled as in `chi_square_test`."""
+    first, second = sum(one.values()), sum(other.values())
+    both = {name: one.get(name, 0) + other.get(name, 0) for name in sorted({*one, *other})}
+    share = first / (first + second)
+    # What a cell expects of the smaller sample decides whether it is large enough to stand alone.
+    smaller = min(share, 1 - share)
+    cells = _pooled([(one.get(name, 0), count * smaller) for name, count in both.items() if count])
+    statistic = 0.0
+    for count, expected in cells:
+        total = expected / smaller
+        mean = total * share
+        statistic += (count - mean) ** 2 / mean + (count - mean) ** 2 / (total - mean)
+    degrees = len(cells) - 1
     return ChiSquare(statistic, degrees, chi_square_sf(statistic, degrees) if degrees else None)
 
 

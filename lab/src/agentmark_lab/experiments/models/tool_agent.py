@@ -12,6 +12,7 @@ import tarfile
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -83,7 +84,7 @@ class ToolSituation:
 @dataclass(frozen=True, slots=True)
 class Reply:
     """One whole reply. `tool` is None for an answer. Milliseconds as the server counts them: reading the part of the
-    prompt that was not cached, and writing."""
+    prompt that was not cached, and writing. `cpu_s` does not depend on what else the machine does; `seconds` does."""
 
     tool: str | None
     arguments: str
@@ -94,6 +95,7 @@ class Reply:
     read_ms: float
     written_ms: float
     seconds: float
+    cpu_s: float = 0.0
 
 
 def tool_situations() -> list[ToolSituation]:
@@ -148,19 +150,20 @@ def read_line(line: str) -> tuple[str | None, str]:
     return (found[1], found[2]) if found else (None, "")
 
 
-def draw(model: LocalModel, one: ToolSituation, seed: int) -> Reply:
-    """Ask once, as the agent does."""
+def draw(model: LocalModel, one: ToolSituation, seed: int, *, cached: bool = True) -> Reply:
+    """Ask once, as the agent does. The prompt of the request before is not read again, unless it is not to be
+    `cached`."""
     body = {
         "messages": one.messages,
         "grammar": one.grammar,
         "max_tokens": MAX_REPLY_TOKENS,
-        "cache_prompt": True,
+        "cache_prompt": cached,
         "seed": seed,
         **SAMPLED,
     }
-    start = time.perf_counter()
+    start, cpu = time.perf_counter(), time.process_time()
     content = model.endpoint.post("chat/completions", body, method="chat")
-    seconds = time.perf_counter() - start
+    seconds, cpu_s = time.perf_counter() - start, time.process_time() - cpu
     text = content["choices"][0]["message"]["content"] or ""
     tool, arguments = read_line(text)
     usage, timings = content["usage"], content["timings"]
@@ -174,6 +177,7 @@ def draw(model: LocalModel, one: ToolSituation, seed: int) -> Reply:
         read_ms=timings["prompt_ms"],
         written_ms=timings["predicted_ms"],
         seconds=round(seconds, 3),
+        cpu_s=round(cpu_s, 3),
     )
 
 
@@ -189,12 +193,16 @@ def replies_of(
             for done, one in enumerate(missing, start=1):
                 for number, place in enumerate(places[one.name]):
                     seed = generator(options.seed, "reply", one.name, number).getrandbits(31)
-                    made_once(place, lambda one=one, seed=seed: asdict(draw(model, one, seed)))
+                    made_once(place, partial(_drawn, model, one, seed))
                 progress(f"{model.model}: {count} replies in situation {done} of {len(missing)}")
     return {
         name: [Reply(**json.loads(place.read_text(encoding="utf-8"))) for place in some]
         for name, some in places.items()
     }
+
+
+def _drawn(model: LocalModel, one: ToolSituation, seed: int) -> dict[str, Any]:
+    return asdict(draw(model, one, seed))
 
 
 def _place(folder: Path, one: ToolSituation, number: int) -> Path:

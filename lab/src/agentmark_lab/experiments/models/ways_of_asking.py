@@ -15,7 +15,7 @@ from agentmark.elicit.errors import ElicitationError
 from agentmark.elicit.labels import Labels
 from agentmark.elicit.local import SMALL_MODEL, LocalModel, small_model
 from agentmark.elicit.logits import Logits
-from agentmark.elicit.situation import Elicitation, Elicitor
+from agentmark.elicit.situation import Elicitation, Elicitor, Situation
 from agentmark.elicit.verbalised import Verbalised
 from agentmark.errors import MissingExtraError, SettingError
 from agentmark_lab.kit.authors_runs import RealSituation
@@ -99,15 +99,22 @@ def _place(folder: Path, way: str, situation: RealSituation) -> Path:
 
 def ask(model: LocalModel, way: str, one: RealSituation, rng: Random) -> Outcome:
     """The generator shuffles the options: the same order for every way, so that their lists can be compared."""
-    limit = min(MAX_TOKENS, 40 + MAX_TOKENS_A_CANDIDATE * len(one.situation.candidates))
-    elicitor = WAYS[way](model, rng, limit)
+    return timed(WAYS[way](model, rng, token_limit(one.situation)), way, model.model, one)
+
+
+def token_limit(situation: Situation) -> int:
+    return min(MAX_TOKENS, 40 + MAX_TOKENS_A_CANDIDATE * len(situation.candidates))
+
+
+def timed(elicitor: Elicitor, way: str, model: str, one: RealSituation) -> Outcome:
+    """Ask once and say what it cost."""
     start, cpu = time.perf_counter(), time.process_time()
     try:
         found = elicitor.elicit(one.situation)
     except ElicitationError as error:
-        found = Elicitation(method=elicitor.name, model=model.model, weights=None, fault=error.fault)
+        found = Elicitation(method=elicitor.name, model=model, weights=None, fault=error.fault)
     return Outcome(
-        model=model.model,
+        model=model,
         way=way,
         situation=one.name,
         source=one.source,
