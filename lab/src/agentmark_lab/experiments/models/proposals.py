@@ -420,13 +420,14 @@ def _comparison_table(rows: Sequence[Row], runs: Sequence[ModelRun]) -> Table:
         f"own kept replies (a situation: {replies}), drawn at temperature 1. Few situations and small models: read the "
         "differences between rows, not the figures. TV: total variation distance between what the agent does marked "
         "and unmarked, at the row's own granularity. Its floor is what sampling alone shows: for proposals, of the "
-        "marked decisions that were drawn; for a stated list, of the pool, if it came from that list. Above the floor: mean "
-        "over situations with an interval of 95 % (Student). A situation without a usable list is an unmarked step: "
-        "distance 0, no bits. Entropy is that of the list which carries the mark; evidence is what a verifier expects "
-        "of a step under R. Tokens and seconds are those of a whole step: for proposals n replies one after the other, "
-        "the prompt read once (its tokens are counted each time); for a stated list the side call and one plain reply. "
-        "Seconds are those of the CPU, one thread; `plain replies` divides them by what a plain reply took in the same "
-        "run. Request changed: whether a side call is made and a tool forced, or the agent's request is sent as it was."
+        "marked decisions that were drawn; for a stated list, of the pool, if it came from that list. Above the floor: "
+        "mean over situations with an interval of 95 % (Student). A situation without a usable list is an unmarked "
+        "step: distance 0, no bits. Entropy is that of the list which carries the mark; evidence is what a verifier "
+        "expects of a step under R. Tokens and seconds are those of a whole step: for proposals n replies one after "
+        "the other, the prompt read once (its tokens are counted each time); for a stated list the side call and one "
+        "plain reply. Seconds are those of the CPU, one thread; `plain replies` divides them by what a plain "
+        "reply took in the same run. Request changed: whether a side call is made and a tool forced, or the agent's request is sent "
+        "as it was."
     )
     heads = [*columns, "tokens read", "written", "CPU s", "plain replies", "request changed"]
     return Table("What the agent does, carries and costs", heads, cells, note)
