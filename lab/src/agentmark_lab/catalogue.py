@@ -29,6 +29,7 @@ GROUPS = (
             "capacity": "capacity",
             "samplers": "samplers",
             "capacity_entropy": "capacity_entropy",
+            "counts": "counts",
             "speed": "speed",
         },
     ),
@@ -76,6 +77,8 @@ GROUPS = (
             "elicitation": "elicitation",
             "calibration": "calibration",
             "proposals": "proposals",
+            "orders": "orders",
+            "injection": "injection",
         },
     ),
     Group(

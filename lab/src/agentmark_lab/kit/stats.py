@@ -105,6 +105,11 @@ def _pooled(cells: list[tuple[int, float]]) -> list[tuple[int, float]]:
     return [*kept, (sum([count for count, _ in small]), sum([mean for _, mean in small]))]
 
 
+def total_variation(one: Mapping[str, float], other: Mapping[str, float]) -> float:
+    """The distance between two distributions: at most how much likelier one makes anything than the other."""
+    return sum([abs(one.get(name, 0.0) - other.get(name, 0.0)) for name in {*one, *other}]) / 2
+
+
 def ks_uniform(values: Sequence[float]) -> float:
     """p-value of the Kolmogorov-Smirnov test that the values are uniform on [0, 1], two-sided and exact."""
     size = len(values)

@@ -34,7 +34,7 @@ from agentmark_lab.experiments.models.ways_of_asking import Outcome, model_files
 from agentmark_lab.kit.draws import generator
 from agentmark_lab.kit.experiment import Cell, Claim, Findings, Table
 from agentmark_lab.kit.options import Options, Progress
-from agentmark_lab.kit.stats import ChiSquare, student_interval
+from agentmark_lab.kit.stats import ChiSquare, student_interval, total_variation
 
 NAME = "proposals"
 TITLE = "Proposals: the agent's own replies as the list, against stated lists"
@@ -81,11 +81,11 @@ def run(options: Options, progress: Progress) -> Findings:
     """One model at a time, on one thread: workers are of no use here."""
     runs = [_collected(file, options, progress) for file in model_files(options)]
     times = QUICK_DECISIONS if options.quick else DECISIONS
-    checks = [check for one in runs for check in _exactness(one, times, options.seed, progress)]
-    bent = [_bent(one.model, one.pools, times, options.seed) for one in runs]
-    points = _bent("two behaviors, 0.9 and 0.1", [two_point_pool()], times * len(runs[0].situations), options.seed)
-    rows = [row for one in runs for row in _comparison(one, times, options.seed, progress)]
-    claims = [*_claims(checks), *[_bent_claim(one, quick=options.quick) for one in [*bent, points]]]
+    checks = [check for one in runs for check in exactness(one, times, options.seed, progress)]
+    bent = [bent_test(one.model, one.pools, times, options.seed) for one in runs]
+    points = bent_test("two behaviors, 0.9 and 0.1", [two_point_pool()], times * len(runs[0].situations), options.seed)
+    rows = [row for one in runs for row in comparison(one, times, options.seed, progress)]
+    claims = [*exactness_claims(checks), *[_bent_claim(one, quick=options.quick) for one in [*bent, points]]]
     claims += [claim for one in runs for claim in _distance_claims(one.model, rows)]
     tables = [_exactness_table(checks), _bent_table([*bent, points]), _comparison_table(rows, runs), _pool_table(runs)]
     return Findings(claims, tables, {"pools": [_plain(one) for one in runs], "lists": _plain_lists(runs)})
@@ -119,7 +119,7 @@ class Check:
     test: ChiSquare
 
 
-def _exactness(one: ModelRun, times: int, seed: int, progress: Progress) -> list[Check]:
+def exactness(one: ModelRun, times: int, seed: int, progress: Progress) -> list[Check]:
     checks = []
     for granularity in GRANULARITIES:
         for scheme in ("F", "R"):
@@ -141,7 +141,7 @@ def _exactness(one: ModelRun, times: int, seed: int, progress: Progress) -> list
     return checks
 
 
-def _claims(checks: Sequence[Check]) -> list[Claim]:
+def exactness_claims(checks: Sequence[Check]) -> list[Claim]:
     tested = [one for one in checks if one.test.p_value is not None]
     claims = []
     for model in dict.fromkeys(one.model for one in tested):
@@ -209,7 +209,7 @@ def two_point_pool() -> Pool:
     return Pool("two-point", frozenset({"search"}), tuple([Proposal(calls=c, reply=i) for i, c in enumerate(calls)]))
 
 
-def _bent(model: str, pools: Sequence[Pool], times: int, seed: int) -> Bent:
+def bent_test(model: str, pools: Sequence[Pool], times: int, seed: int) -> Bent:
     level = LEVELS["behavior"]
     decided = _decided(pools, early_stopping, "tool", times, seed, NAME, "bent", model)
     handed, share = 0, []
@@ -293,7 +293,7 @@ class Row:
         return [distance - floor for distance, floor in zip(self.distances, self.floors, strict=True)]
 
 
-def _comparison(one: ModelRun, times: int, seed: int, progress: Progress) -> list[Row]:
+def comparison(one: ModelRun, times: int, seed: int, progress: Progress) -> list[Row]:
     rows = [_proposal_row(one, count, granularity, times, seed) for granularity in GRANULARITIES for count in COUNTS]
     progress(f"{one.model}: proposals of {', '.join(map(str, COUNTS))} replies are compared")
     return [*rows, *[_stated_row(one, way, lists) for way, lists in one.lists.items()]]
@@ -307,7 +307,7 @@ def _proposal_row(one: ModelRun, count: int, granularity: Granularity, times: in
     for pool, done in zip(pools, decided, strict=True):
         shares = pool.shares(level)
         counts = counted(pool, done.handed, level)
-        distances.append(sum([abs(counts[name] / times - share) for name, share in shares.items()]) / 2)
+        distances.append(total_variation({name: count / times for name, count in counts.items()}, shares))
         floors.append(sum([mean_deviation(times, share) for share in shares.values()]) / 2)
     plain = list(one.plain.values())
     read, written = _reading_s(one), _writing_s(one)
@@ -352,8 +352,7 @@ def _stated_row(one: ModelRun, way: str, lists: Sequence[Outcome]) -> Row:
             floors.append(0.0)
             continue
         probabilities, shares = stated.probabilities, pool.shares(level)
-        names = {*probabilities, *shares}
-        distances.append(sum([abs(probabilities.get(name, 0.0) - shares.get(name, 0.0)) for name in names]) / 2)
+        distances.append(total_variation(probabilities, shares))
         floors.append(sum([mean_deviation(len(pool.proposals), p) for p in probabilities.values()]) / 2)
         entropies.append(stated.entropy)
         evidence.append(race_capacity(BehaviorDistribution.quantise(probabilities)))
@@ -426,8 +425,8 @@ def _comparison_table(rows: Sequence[Row], runs: Sequence[ModelRun]) -> Table:
         "expects of a step under R. Tokens and seconds are those of a whole step: for proposals n replies one after "
         "the other, the prompt read once (its tokens are counted each time); for a stated list the side call and one "
         "plain reply. Seconds are those of the CPU, one thread; `plain replies` divides them by what a plain "
-        "reply took in the same run. Request changed: whether a side call is made and a tool forced, or the agent's request is sent "
-        "as it was."
+        "reply took in the same run. Request changed: whether a side call is made and a tool forced, or the agent's "
+        "request is sent as it was."
     )
     heads = [*columns, "tokens read", "written", "CPU s", "plain replies", "request changed"]
     return Table("What the agent does, carries and costs", heads, cells, note)

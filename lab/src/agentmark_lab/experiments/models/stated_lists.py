@@ -2,12 +2,13 @@
 Whatever the model says is kept, for good."""
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from random import Random
+from statistics import fmean
 from typing import Any
 
 from agentmark.elicit.endpoint import HttpChat
@@ -60,6 +61,11 @@ def lists_of(
                     made_once(place, partial(_asked, model, asking, one, rng))
                 progress(f"{model.model}: {asking.way} in situation {done} of {len(situations)}")
     return {name: [Outcome(**_read(place)) for place in some] for name, some in places.items()}
+
+
+def mean_list(lists: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    """The mean over several orders, each list divided by its sum."""
+    return {name: fmean([one[name] for one in lists]) for name in lists[0]}
 
 
 def plain_replies(

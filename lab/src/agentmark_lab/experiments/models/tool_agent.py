@@ -55,20 +55,30 @@ class Tool:
 
 @dataclass(frozen=True, slots=True)
 class ToolSituation:
-    """What the agent sends when it asks for its next step: `said` is the conversation after its instructions."""
+    """What the agent sends when it asks for its next step: `said` is the conversation after its instructions, with
+    calls as chat completions have them. In `brief`, a reply ends with the tool's name: where only that matters."""
 
     name: str
     tools: tuple[Tool, ...]
     said: tuple[Message, ...]
+    brief: bool = False
 
     @property
-    def messages(self) -> list[Message]:
+    def conversation(self) -> list[Message]:
         system = SYSTEM.format(tools="\n".join([tool.line for tool in self.tools]))
         return [{"role": "system", "content": system}, *self.said]
 
     @property
+    def messages(self) -> list[Message]:
+        """As the model is sent them: calls in the agent's convention."""
+        return [_in_convention(message) for message in self.conversation]
+
+    @property
     def grammar(self) -> str:
         """What a reply may be, in llama.cpp's notation."""
+        if self.brief:
+            names = " | ".join([_literal(tool.name) for tool in self.tools])
+            return f'root ::= "CALL " ({names}) | "ANSWER"'
         calls = " | ".join([f"tool{i}" for i in range(len(self.tools))])
         rules = [f'root ::= "CALL " ({calls}) | "ANSWER " [^\\n]{{1,{MAX_ANSWER}}}']
         rules += [f"tool{i} ::= {_call_rule(tool)}" for i, tool in enumerate(self.tools)]
@@ -78,7 +88,7 @@ class ToolSituation:
     def situation(self) -> Situation:
         """The same decision for one who is asked for a list: the tools, or answering."""
         candidates = [Candidate(tool.name, tool.description) for tool in self.tools]
-        return Situation.of([*candidates, ANSWER_CANDIDATE], list(self.said))
+        return Situation.of([*candidates, ANSWER_CANDIDATE], self.conversation)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +139,14 @@ def _fits(one: ToolSituation) -> bool:
     return MIN_TOOLS <= len(one.tools) <= MAX_TOOLS and all(len(tool.required) <= MAX_REQUIRED for tool in one.tools)
 
 
+def _in_convention(message: Message) -> Message:
+    if not message.get("tool_calls"):
+        return message
+    functions = [call["function"] for call in message["tool_calls"]]
+    lines = [f"CALL {function['name']} {function['arguments']}" for function in functions]
+    return {"role": message["role"], "content": "\n".join(lines)}
+
+
 def _call_rule(tool: Tool) -> str:
     """Every required argument in its order; then the optional one, or not."""
     required = [f"{_literal(json.dumps(name) + ': ')} value" for name in tool.required]
@@ -146,8 +164,8 @@ def _literal(text: str) -> str:
 def read_line(line: str) -> tuple[str | None, str]:
     """The tool that a reply calls and its arguments as written; None and no arguments for an answer. A call that was
     cut off before its end is an answer that nobody can use: a provider would hand on its text."""
-    found = re.fullmatch(r"CALL (\S+) (\{.*\})", line)
-    return (found[1], found[2]) if found else (None, "")
+    found = re.fullmatch(r"CALL (\S+)(?: (\{.*\}))?", line)
+    return (found[1], found[2] or "") if found else (None, "")
 
 
 def draw(model: LocalModel, one: ToolSituation, seed: int, *, cached: bool = True) -> Reply:
