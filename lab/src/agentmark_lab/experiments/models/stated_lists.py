@@ -15,7 +15,7 @@ from agentmark.elicit.endpoint import HttpChat
 from agentmark.elicit.local import LocalModel
 from agentmark.elicit.situation import Elicitor, Situation
 from agentmark.elicit.verbalised import Verbalised
-from agentmark_lab.experiments.models.tool_agent import Reply, ToolSituation, draw
+from agentmark_lab.experiments.models.tool_agent import PATIENCE_S, Reply, ToolSituation, draw
 from agentmark_lab.experiments.models.ways_of_asking import WAYS, Outcome, opened, timed, token_limit
 from agentmark_lab.kit.authors_runs import RealSituation
 from agentmark_lab.kit.draws import generator
@@ -33,7 +33,7 @@ def usual_asker(way: str) -> Asker:
 
 def words_asker(model: LocalModel, rng: Random, situation: Situation) -> Elicitor:
     """Words under a schema, with what is the same in every question read once."""
-    endpoint = replace(model.endpoint, extra={"cache_prompt": True}, timeout_s=300.0)
+    endpoint = replace(model.endpoint, extra={"cache_prompt": True}, timeout_s=PATIENCE_S)
     return Verbalised(HttpChat(endpoint), max_tokens=token_limit(situation), rng=rng)
 
 

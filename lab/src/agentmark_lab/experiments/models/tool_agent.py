@@ -11,7 +11,7 @@ import re
 import tarfile
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
@@ -31,6 +31,8 @@ MIN_TOOLS, MAX_TOOLS, MAX_REQUIRED = 2, 5, 2
 MAX_DESCRIPTION = 60
 # A reply is a line. What a value or an answer may hold keeps a small model from rambling.
 MAX_REPLY_TOKENS, MAX_VALUE, MAX_ANSWER = 80, 40, 160
+# A busy machine may take minutes for a reply of a second.
+PATIENCE_S = 600.0
 
 SYSTEM = (
     "You are an assistant that works with tools. Reply with one line. Either call a tool: "
@@ -180,7 +182,8 @@ def draw(model: LocalModel, one: ToolSituation, seed: int, *, cached: bool = Tru
         **SAMPLED,
     }
     start, cpu = time.perf_counter(), time.process_time()
-    content = model.endpoint.post("chat/completions", body, method="chat")
+    endpoint = replace(model.endpoint, timeout_s=PATIENCE_S)
+    content = endpoint.post("chat/completions", body, method="chat")
     seconds, cpu_s = time.perf_counter() - start, time.process_time() - cpu
     text = content["choices"][0]["message"]["content"] or ""
     tool, arguments = read_line(text)
