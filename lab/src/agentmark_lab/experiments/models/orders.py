@@ -21,7 +21,7 @@ TITLE = "Orders of the options: what averaging brings to lists in words"
 # Its result depends on which models there are: the command that repeats it names them.
 ASKS_MODELS = True
 
-SITUATIONS, QUICK_SITUATIONS = 8, 2
+SITUATIONS, QUICK_SITUATIONS = 6, 2
 ORDERS, QUICK_ORDERS = 8, 4
 # Replies of the unmarked agent: those that the experiment on proposals keeps, of the model that keeps the fewest.
 REPLIES, QUICK_REPLIES = 32, 8
