@@ -60,6 +60,8 @@ def test_keys(case: dict[str, Any]) -> None:
         assert derived.id == tenant["id"]
     for step in case["step_keys"]:
         assert key.step_key(bytes.fromhex(step["context"]), step["payload_len"]).hex() == step["step_key"]
+    for call in case["argument_digests"]:
+        assert key.argument_digest(call["session"], bytes.fromhex(call["arguments"])) == call["digest"]
 
 
 @cases("keys", "invalid")

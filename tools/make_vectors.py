@@ -92,6 +92,11 @@ def key_id(secret: bytes) -> str:
     return prf(secret, "agentmark/1 key id", b"", 8).hex()
 
 
+def argument_digest(secret: bytes, session: str, arguments: bytes) -> str:
+    name = session.encode()
+    return prf(secret, "agentmark/1 arguments", len(name).to_bytes(4, "big") + name + arguments, 4).hex()
+
+
 def derived_key(secret: bytes, name: str) -> bytes:
     return prf(secret, "agentmark/1 derive", name.encode(), 32)
 
@@ -603,11 +608,16 @@ def keys_vectors() -> Case:
     def key(secret: bytes) -> Case:
         tenants = [(name, derived_key(secret, name)) for name in ("acme", "acme/eu", "caf\u00e9", ASTRAL)]
         contexts = [context_digest({"session": fixed("session").hex()[:32], "step": step}) for step in range(3)]
+        called = [("s", b"{}"), ("s", b'{"q":"tea"}'), ("s{", b"}"), ("caf\u00e9", b'{"q":"tea"}')]
         return {
             "secret": secret.hex(),
             "id": key_id(secret),
             "derived": [{"name": name, "secret": tenant.hex(), "id": key_id(tenant)} for name, tenant in tenants],
             "step_keys": [step_key_case(secret, length, c) for length, c in zip((0, 32, 4096), contexts, strict=True)],
+            "argument_digests": [
+                {"session": session, "arguments": data.hex(), "digest": argument_digest(secret, session, data)}
+                for session, data in called
+            ],
         }
 
     invalid = [

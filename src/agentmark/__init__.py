@@ -11,8 +11,12 @@ if TYPE_CHECKING:
     from agentmark.chain.writer import ChainWriter
     from agentmark.core.distribution import BehaviorDistribution
     from agentmark.core.errors import AgentMarkError, ContextError, DistributionError, PayloadError
-    from agentmark.decide import Decider, Decision
+    from agentmark.decide.decider import Decider
+    from agentmark.decide.decision import Decision
+    from agentmark.decide.stats import Stats
     from agentmark.elicit.errors import ElicitationError
+    from agentmark.elicit.proposals import Proposals
+    from agentmark.elicit.situation import ToolCall
     from agentmark.embed.embedder import Embedder
     from agentmark.embed.session import Choice, Session
     from agentmark.errors import MissingExtraError, SettingError
@@ -42,8 +46,8 @@ _HOMES = {
     "ChainWriter": "agentmark.chain.writer",
     "Choice": "agentmark.embed.session",
     "ContextError": "agentmark.core.errors",
-    "Decider": "agentmark.decide",
-    "Decision": "agentmark.decide",
+    "Decider": "agentmark.decide.decider",
+    "Decision": "agentmark.decide.decision",
     "DistributionError": "agentmark.core.errors",
     "ElicitationError": "agentmark.elicit.errors",
     "Embedder": "agentmark.embed.embedder",
@@ -55,6 +59,7 @@ _HOMES = {
     "OtelSink": "agentmark.log.otel",
     "PayloadError": "agentmark.core.errors",
     "Placement": "agentmark.verify.verdict",
+    "Proposals": "agentmark.elicit.proposals",
     "RecordError": "agentmark.record",
     "RecordVersionError": "agentmark.record",
     "Registry": "agentmark.identity.registry",
@@ -69,7 +74,9 @@ _HOMES = {
     "SigningKey": "agentmark.keys.signing",
     "Sink": "agentmark.log.sink",
     "SqliteLog": "agentmark.log.sqlite",
+    "Stats": "agentmark.decide.stats",
     "StepRecord": "agentmark.record",
+    "ToolCall": "agentmark.elicit.situation",
     "UnreadLogError": "agentmark.log.read.open",
     "Verdict": "agentmark.verify.verdict",
     "Verifier": "agentmark.verify.verifier",
@@ -113,6 +120,7 @@ __all__ = [
     "OtelSink",
     "PayloadError",
     "Placement",
+    "Proposals",
     "RecordError",
     "RecordVersionError",
     "Registry",
@@ -127,7 +135,9 @@ __all__ = [
     "SigningKey",
     "Sink",
     "SqliteLog",
+    "Stats",
     "StepRecord",
+    "ToolCall",
     "UnreadLogError",
     "Verdict",
     "Verifier",

@@ -4,22 +4,43 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable
+from itertools import count
 from pathlib import Path
 from typing import Literal
 
 from agentmark import Embedder, SharedKey, StepRecord, Verdict, Verifier, open_log
-from agentmark.decide import Decider
+from agentmark.decide.decider import Decider
+from agentmark.elicit.proposals import Proposals
 from agentmark.elicit.situation import ANSWER, Elicitor
+from agentmark.embed.session import Session
 
 ROOT = Path(__file__).parents[2]
 KEY = SharedKey(bytes(range(32)))
 PAYLOAD = 0x2A
 
 
-def decider(log: Path, elicitor: Elicitor, *, session: str = "s", fail: Literal["open", "closed"] = "open") -> Decider:
-    """Marks under a fixed nonce in place of a random one, so that a test does the same in every run."""
-    marker = Embedder(KEY, PAYLOAD, payload_len=8, scheme="R").session(session)
-    return Decider(marker, elicitor, log, fail=fail)
+class CountingEmbedder(Embedder):
+    """Gives its sessions numbers in place of random nonces, so that a test does the same in every run."""
+
+    def __init__(self, first: str) -> None:
+        super().__init__(KEY, PAYLOAD, payload_len=8, scheme="R")
+        self._numbers = count()
+        self._first = first
+
+    def session(self, session_id: str | None = None, *, first_step: int = 0) -> Session:
+        return super().session(session_id or f"{self._first}-{next(self._numbers)}", first_step=first_step)
+
+
+def decider(
+    log: Path,
+    elicitor: Elicitor | Proposals | None = None,
+    *,
+    session: str = "s",
+    fail: Literal["open", "closed"] = "open",
+    fallback: Proposals | None = None,
+) -> Decider:
+    """Without a fallback, so that a test of stated lists sees what becomes of them."""
+    return Decider(CountingEmbedder(session), elicitor, log, fail=fail, fallback=fallback)
 
 
 def records(log: Path) -> list[StepRecord]:

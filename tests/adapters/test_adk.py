@@ -23,7 +23,7 @@ with warnings.catch_warnings():
 from harness import PAYLOAD, decider, records, run_page, verdict
 
 from agentmark.adapters.adk import AgentMarkPlugin, chat
-from agentmark.decide import Decider
+from agentmark.decide.decider import Decider
 from agentmark.elicit.errors import ElicitationError
 from agentmark.elicit.situation import ANSWER
 from agentmark.elicit.verbalised import Verbalised

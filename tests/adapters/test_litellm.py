@@ -21,7 +21,7 @@ with warnings.catch_warnings():
 from harness import PAYLOAD, decider, records, run_page, verdict
 
 from agentmark.adapters.litellm import AgentMarkLogger, chat
-from agentmark.decide import Decider
+from agentmark.decide.decider import Decider
 from agentmark.elicit.situation import ANSWER
 from agentmark.elicit.verbalised import Verbalised
 from agentmark.testing import FakeProvider, ScriptedElicitor

@@ -9,7 +9,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 # What adapters share needs no framework.
-SHARED = ("__init__", "observing", "side_calls")
+SHARED = ("__init__", "side_calls", "streams")
 ADAPTERS = sorted(path for path in (ROOT / "src" / "agentmark" / "adapters").glob("*.py") if path.stem not in SHARED)
 EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
 
@@ -70,7 +70,7 @@ def test_what_adapters_share_loads_no_adapter() -> None:
 
 def test_the_package_loads_no_adapter() -> None:
     loaded = run(
-        "import sys, agentmark, agentmark.decide, agentmark.wire.apis\n"
+        "import sys, agentmark, agentmark.decide.decider, agentmark.wire.apis\n"
         "print([name for name in sys.modules if name.startswith('agentmark.adapters')])"
     )
     assert loaded.strip() == "[]"

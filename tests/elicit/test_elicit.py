@@ -13,8 +13,9 @@ from agentmark import Decider, Embedder, SharedKey, StepRecord
 from agentmark.elicit.auto import elicitor_for
 from agentmark.elicit.chat import ChatReply, ChatRequest, FunctionChat
 from agentmark.elicit.decisions import Decisions
-from agentmark.elicit.endpoint import Endpoint, HttpChat
+from agentmark.elicit.endpoint import Endpoint
 from agentmark.elicit.errors import ElicitationError, UnsupportedError, UpstreamError
+from agentmark.elicit.http_chat import HttpChat
 from agentmark.elicit.labels import Labels
 from agentmark.elicit.prompts import ALFWORLD, GENERAL, OASIS, PROMPTS, TOOLBENCH, Prompt, transcript
 from agentmark.elicit.situation import ANSWER_CANDIDATE, Candidate, Situation
@@ -31,7 +32,7 @@ CHAT = "/v1/chat/completions"
 
 
 def endpoint(provider: FakeProvider, **options: Any) -> Endpoint:
-    return Endpoint(provider.base_url, "m", timeout_s=10, **options)
+    return Endpoint(provider.base_url, "m", timeout_s=10, max_delay_s=0.01, **options)
 
 
 # --- verbalised --------------------------------------------------------------------------------------------------
@@ -155,25 +156,25 @@ def by_letter(probabilities: Mapping[str, float]) -> Any:
     return reply
 
 
-@pytest.mark.parametrize("rotations", [1, 3])
-def test_labels_read_the_next_token(rotations: int) -> None:
+@pytest.mark.parametrize("orders", [1, 3])
+def test_labels_read_the_next_token(orders: int) -> None:
     probabilities = {"search": 0.5, "book": 0.3, "(answer)": 0.1}
     chat = ScriptedChat(by_letter(probabilities))
-    said = Labels(chat, rotations=rotations).elicit(SITUATION)
+    said = Labels(chat, orders=orders).elicit(SITUATION)
     assert said.weights == pytest.approx(probabilities)
     assert said.missing_mass == pytest.approx(0.1)
-    assert said.attempts == rotations
+    assert said.attempts == orders
     assert chat.requests[0].max_tokens == 1
 
 
-def test_rotations_cancel_a_preference_for_a_letter() -> None:
+def test_orders_cancel_a_preference_for_a_letter() -> None:
     """A model that always says A with .7 is uniform over the options once every one of them was A."""
 
     def reply(_: ChatRequest) -> ChatReply:
         alternatives = [("A", math.log(0.7)), (" B", math.log(0.1)), ("B", math.log(0.1)), ("C", math.log(0.1))]
         return ChatReply(text="A", top_logprobs=[alternatives])
 
-    said = Labels(ScriptedChat(reply), rotations=3).elicit(SITUATION)
+    said = Labels(ScriptedChat(reply), orders=3).elicit(SITUATION)
     assert said.weights == pytest.approx(dict.fromkeys(LIST, 1 / 3))
 
 
@@ -195,8 +196,8 @@ def test_labels_say_when_they_cannot() -> None:
         Labels(ScriptedChat(["A"])).elicit(Situation.of([f"t{i}" for i in range(21)], ""))
     with pytest.raises(UnsupportedError, match="no log-probabilities"):
         Labels(ScriptedChat(["A"])).elicit(SITUATION)
-    with pytest.raises(SettingError, match="rotations"):
-        Labels(ScriptedChat(["A"]), rotations=0)
+    with pytest.raises(SettingError, match="orders"):
+        Labels(ScriptedChat(["A"]), orders=0)
 
 
 # --- over HTTP ---------------------------------------------------------------------------------------------------
@@ -226,7 +227,7 @@ def test_an_optional_parameter_that_is_refused_is_left_out_from_then_on() -> Non
         assert elicitor.elicit(SITUATION).weights == LIST
         asked = len(provider.requests)
         assert elicitor.elicit(SITUATION).weights == LIST
-    assert asked == 4
+    assert asked == 5  # The response format twice: as a schema, and as any JSON object.
     assert len(provider.requests) == asked + 1
     assert provider.requests[-1][1]["max_completion_tokens"] == 99
 
@@ -305,7 +306,7 @@ def test_decisions_endpoint() -> None:
     assert said.weights == LIST
     assert (said.method, said.model, said.input_tokens) == ("decisions", "luna", 5)
     body = provider.requests[0][1]
-    assert body["input"] == "[user] Book me a flight to Oslo."
+    assert body["input"] == '[user] "Book me a flight to Oslo."'
     assert {c["value"]: c.get("description") for c in body["questions"][0]["choices"]}["search"] == "search the web"
 
 
@@ -354,29 +355,6 @@ def test_a_model_that_declines() -> None:
 
 
 # --- auto ----------------------------------------------------------------------------------------------------------
-
-
-def test_auto_takes_the_best_the_provider_has_and_remembers() -> None:
-    with FakeProvider({CHAT: chat_answer(SAID)}) as provider:
-        auto = elicitor_for(endpoint(provider))
-        assert auto.elicit(SITUATION).method == "verbalised"
-        first = [path for path, _ in provider.requests]
-        assert asyncio.run(auto.aelicit(SITUATION)).method == "verbalised"
-        second = [path for path, _ in provider.requests][len(first) :]
-    assert first == ["/v1/decisions", "/v1/systemone", CHAT, CHAT]
-    assert second == [CHAT]
-
-
-def test_auto_passes_over_what_does_not_fit_this_situation_only() -> None:
-    answer = chat_answer(
-        lambda body: json.dumps({f"t{i}": 1 for i in range(21)}),
-        top_logprobs=lambda _: {"A": math.log(0.6), "B": math.log(0.3), "C": math.log(0.1)},
-    )
-    with FakeProvider({CHAT: answer}) as provider:
-        auto = elicitor_for(endpoint(provider))
-        assert auto.elicit(SITUATION).method == "labels"
-        assert auto.elicit(Situation.of([f"t{i}" for i in range(21)], "")).method == "verbalised"
-        assert auto.elicit(SITUATION).method == "labels"
 
 
 def test_auto_does_not_hide_an_outage() -> None:
@@ -429,18 +407,6 @@ def test_what_is_no_log_probability_is_refused(logprob: float) -> None:
     chat = ScriptedChat(lambda _: ChatReply(text="A", top_logprobs=[[("A", logprob)]]))
     with pytest.raises(UpstreamError, match="no log-probability"):
         Labels(chat).elicit(SITUATION)
-
-
-def test_auto_reaches_words_where_log_probabilities_are_refused() -> None:
-    def reasoning_model(body: dict[str, Any]) -> Any:
-        if "logprobs" in body:
-            return Refusal(400, "Unsupported parameter: 'logprobs' is not supported with this model.")
-        return chat_answer(SAID)(body)
-
-    with FakeProvider({CHAT: reasoning_model}) as provider:
-        auto = elicitor_for(endpoint(provider))
-        assert [auto.elicit(SITUATION).method for _ in range(2)] == ["verbalised", "verbalised"]
-        assert len(provider.requests) == 5
 
 
 def test_labels_are_never_read_at_another_temperature() -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from agentmark.elicit.errors import UnsupportedError
 from agentmark.elicit.logits import Logits, name_trie
-from agentmark.elicit.situation import Message, Situation
+from agentmark.elicit.situation import Candidate, Message, Situation
 from agentmark.elicit.tokens import Ask, Reading, Token
 from agentmark.errors import SettingError
 
@@ -48,8 +48,8 @@ class ToyModel:
         self.seed = seed
         self.asked: list[Ask] = []
 
-    def prompt(self, messages: Sequence[Message], opening: str) -> list[int]:
-        self.messages, self.opening = messages, opening
+    def prompt(self, messages: Sequence[Message], opening: str, tools: Sequence[Candidate] = ()) -> list[int]:
+        self.messages, self.opening, self.tools = messages, opening, tools
         return [1, 2, 3]
 
     def tokens(self, text: str) -> list[Token]:
@@ -128,12 +128,12 @@ class Skewed(ToyModel):
         return {**dict.fromkeys(range(len(PIECES)), 0.0), 14: 0.6, 15: 0.1, 16: 0.1, END: 0.2}
 
 
-def test_labels_are_single_tokens_and_rotations_average_the_order_out() -> None:
+def test_labels_are_single_tokens_and_orders_average_the_order_out() -> None:
     situation = Situation.of({"red": "a colour", "green": "", "blue": ""}, "Which?")
     once = Logits(Skewed(), "labels", rng=random.Random(1)).elicit(situation)
     assert sorted(map(float, _weights(once.weights).values())) == pytest.approx([0.1, 0.1, 0.6])
     assert once.missing_mass == pytest.approx(0.2)
-    turned = Logits(Skewed(), "labels", rotations=3).elicit(situation)
+    turned = Logits(Skewed(), "labels", orders=3).elicit(situation)
     assert list(_weights(turned.weights).values()) == pytest.approx([0.8 / 3] * 3)
     assert turned.input_tokens == 9
 
@@ -167,9 +167,9 @@ def test_bad_settings() -> None:
     with pytest.raises(SettingError):
         Logits(ToyModel(), "words")  # type: ignore[arg-type]
     with pytest.raises(SettingError):
-        Logits(ToyModel(), "names", rotations=2)
+        Logits(ToyModel(), "names", orders=2)
     with pytest.raises(SettingError):
-        Logits(ToyModel(), "labels", rotations=0)
+        Logits(ToyModel(), "labels", orders=0)
 
 
 @pytest.mark.parametrize(

@@ -70,14 +70,15 @@ def test_the_count_is_fixed_beforehand(count: object) -> None:
 @pytest.mark.parametrize(
     ("facts", "reason"),
     [
-        ({"temperature": 0, "runs_hosted_tools": False}, "temperature 0"),
-        ({"temperature": 0.0, "runs_hosted_tools": False}, "temperature 0"),
+        ({"temperature": 0}, "temperature 0"),
+        ({"temperature": 0.0}, "temperature 0"),
+        ({"temperature": 1, "seed": 7}, "fixed seed"),
         ({"temperature": 1, "runs_hosted_tools": True}, "run at the provider"),
     ],
 )
 def test_what_is_not_sampled_says_why(facts: dict, reason: str) -> None:
     assert reason in str(Proposals().obstacle(**facts))
-    assert Proposals(hosted_tools=True).obstacle(temperature=None, runs_hosted_tools=True) is None
+    assert Proposals(hosted_tools=True).obstacle(temperature=0.1, runs_hosted_tools=True) is None
 
 
 # --- the theorem: a uniform pick among independent samples is a sample ----------------------------------------------

@@ -7,6 +7,8 @@ from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy.stats import chisquare
 from support import TICKET_WEIGHTS
 
@@ -187,3 +189,29 @@ def test_a_forked_copy_goes_on_as_a_session_of_its_own() -> None:
     assert (mine.session, mine.step_index) == (first.session, 1)
     assert forked.session != first.session
     assert forked.context != mine.context
+
+
+def test_the_memory_of_a_session_does_not_grow_with_its_steps() -> None:
+    session = Embedder(KEY, 5, payload_len=8).session()
+    for _ in range(500):
+        session.choose(TICKET_WEIGHTS)
+    assert len(session._plain_steps) == 1
+    assert session._used == set()
+
+
+@given(steps=st.lists(st.integers(0, 12), max_size=40))
+def test_a_step_in_any_order_is_marked_once(steps: list[int]) -> None:
+    session = Embedder(KEY, 5, payload_len=8, scheme="F").session()
+    seen: set[int] = set()
+    for step in steps:
+        record = session.choose(TICKET_WEIGHTS, step_index=step).record
+        assert record.marked == (step not in seen)
+        seen.add(step)
+
+
+def test_a_session_beside_another_has_the_mark_and_another_nonce() -> None:
+    session = Embedder(KEY, 5, payload_len=8).session("s")
+    beside = session.another()
+    assert beside.id not in ("s", session.another().id)
+    record = beside.choose(TICKET_WEIGHTS).record
+    assert (record.key_id, record.payload_len) == (KEY.id, 8)

@@ -118,7 +118,7 @@ os._exit(0)
 
 
 def test_a_decider_writes_to_any_sink(tmp_path: Path) -> None:
-    from agentmark.decide import Decider
+    from agentmark.decide.decider import Decider
 
     session = Embedder(KEY, 5, payload_len=8).session("s")
     with SqliteLog(tmp_path / "run.db") as log:

@@ -43,9 +43,10 @@ INNER_RANKS = {
     # What writes a log never needs what reads one.
     "log": (("sink", "append", "sync", "lines"), ("jsonl", "rotating", "sqlite", "otel"), ("read",)),
     "audit": (("engine", "stretches"), ("case",)),
+    "decide": (("decision", "forcing", "stats"), ("runs",), ("desk",), ("turn",), ("decider",)),
 }
 # Adapters know nothing of each other: each is one file on what they share.
-SHARED_BY_ADAPTERS = {"adapters.observing", "adapters.side_calls"}
+SHARED_BY_ADAPTERS = {"adapters.side_calls", "adapters.streams"}
 
 # Rooms whose `__init__` hands on names of the room. All others hold a docstring: importing one module of a room loads
 # no other.

@@ -9,7 +9,7 @@ import pytest
 
 DOCS = Path(__file__).parents[2] / "docs"
 # Pages whose code needs no more than AgentMark. Those of the frameworks run in the environments of the frameworks.
-PAGES = ["elicitation.md"]
+PAGES = ["elicitation.md", "testing.md"]
 
 
 def python_blocks(page: Path) -> str:

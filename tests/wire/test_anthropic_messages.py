@@ -1,17 +1,23 @@
 """The Messages API, in the shape of the documentation and of those who only speak it."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
-from agentmark.elicit.situation import ANSWER
+from agentmark.elicit.situation import ANSWER, ToolCall
 from agentmark.wire import anthropic_messages
+from agentmark.wire.forcing import Rung
 
 SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}}}
 WEATHER = {"name": "weather", "description": "Now.", "input_schema": SCHEMA}
 BASH = {"type": "bash_20250124", "name": "bash"}
 WEB_SEARCH = {"type": "web_search_20260318", "name": "web_search", "max_uses": 3}
 USE = {"type": "tool_use", "id": "toolu_1", "name": "weather", "input": {"city": "Oslo"}, "caller": {"type": "direct"}}
+
+
+def names(calls: Sequence[ToolCall]) -> list[str]:
+    return [call.name for call in calls]
 
 
 def read(*events: dict[str, Any]) -> Any:
@@ -40,34 +46,37 @@ STOP = {"type": "message_stop"}
 def test_tools_that_anthropic_defines_and_the_agent_runs_are_candidates() -> None:
     body = {"tools": [WEATHER, {**WEATHER, "type": "custom", "name": "time"}, BASH, WEB_SEARCH]}
     assert [c.name for c in anthropic_messages.candidates(body)] == ["weather", "time", "bash", ANSWER]
-    forced = anthropic_messages.forced(body, "bash")
-    assert (forced["tools"], forced["tool_choice"]) == ([WEB_SEARCH, BASH], {"type": "tool", "name": "bash"})
+    forced = anthropic_messages.forced(body, "bash", Rung.NAMED)
+    assert forced == {**body, "tool_choice": {"type": "tool", "name": "bash"}}
+    assert anthropic_messages.runs_hosted_tools(body)
+    assert not anthropic_messages.runs_hosted_tools({"tools": [WEATHER, BASH]})
+    assert anthropic_messages.runs_hosted_tools({"tools": [WEATHER], "mcp_servers": [{"type": "url"}]})
+    # There is no list of allowed tools here.
+    assert anthropic_messages.forced(body, "bash", Rung.ALLOWED) is None
 
 
 @pytest.mark.parametrize("kind", ["browser_toolset_20260801", "computer_toolset_20260801", "tool_search_tool_bm25_1"])
 def test_beside_some_tools_none_can_be_forced(kind: str) -> None:
     body = {"tools": [WEATHER, BASH, {"type": kind}]}
     assert [c.name for c in anthropic_messages.candidates(body)] == ["weather", "bash", ANSWER]
-    assert not anthropic_messages.can_force(body)
-    assert anthropic_messages.can_force({"tools": [WEATHER, BASH, WEB_SEARCH]})
+    assert anthropic_messages.forced(body, "weather", Rung.NAMED) is None
+    assert anthropic_messages.forced({"tools": [WEATHER, BASH, WEB_SEARCH]}, "weather", Rung.NAMED)
+    assert anthropic_messages.forced(body, "weather", Rung.INSTRUCTION)
 
 
 def test_a_tool_that_only_code_may_call_is_no_candidate() -> None:
     by_code = {**WEATHER, "name": "rows", "allowed_callers": ["code_execution_20260521"]}
     body = {"tools": [WEATHER, by_code]}
     assert [c.name for c in anthropic_messages.candidates(body)] == ["weather", ANSWER]
-    assert anthropic_messages.forced(body, "weather")["tools"] == [by_code, WEATHER]
+    assert not anthropic_messages.runs_hosted_tools(body)
 
 
 def test_whether_calls_may_be_parallel_stays_the_agents_to_say() -> None:
     body = {"tools": [WEATHER, BASH], "tool_choice": {"type": "auto", "disable_parallel_tool_use": True}}
-    assert anthropic_messages.forced(body, "weather")["tool_choice"] == {
-        "type": "tool",
-        "name": "weather",
-        "disable_parallel_tool_use": True,
-    }
+    choice = {"type": "tool", "name": "weather", "disable_parallel_tool_use": True}
+    assert anthropic_messages.forced(body, "weather", Rung.NAMED) == {**body, "tool_choice": choice}
     # "none" takes no such member.
-    assert anthropic_messages.forced(body, ANSWER)["tool_choice"] == {"type": "none"}
+    assert anthropic_messages.forced(body, ANSWER, Rung.NAMED) == {**body, "tool_choice": {"type": "none"}}
 
 
 def test_a_conversation() -> None:
@@ -102,10 +111,13 @@ def test_a_conversation() -> None:
         {
             "role": "assistant",
             "content": "I shall look.",
-            "tool_calls": [{"name": "weather", "arguments": {"city": "Oslo"}}, {"name": "time", "arguments": {}}],
+            "tool_calls": [
+                {"id": "toolu_1", "name": "weather", "arguments": {"city": "Oslo"}},
+                {"id": "toolu_2", "name": "time", "arguments": {}},
+            ],
         },
-        {"role": "tool", "content": "4 degrees"},
-        {"role": "tool", "content": "noon"},
+        {"role": "tool", "content": "4 degrees", "tool_call_id": "toolu_1"},
+        {"role": "tool", "content": "noon", "tool_call_id": "toolu_2"},
         {"role": "user", "content": "Go on. (image)"},
         {"role": "system", "content": "Be briefer."},
     ]
@@ -119,7 +131,11 @@ def test_a_call_that_ran_at_anthropic_stands_before_its_result() -> None:
         {"type": "text", "text": "It is cold."},
     ]
     assert anthropic_messages.conversation({"messages": [{"role": "assistant", "content": blocks}]}) == [
-        {"role": "assistant", "content": "", "tool_calls": [{"name": "web_search", "arguments": {"query": "Oslo"}}]},
+        {
+            "role": "assistant",
+            "content": "",
+            "tool_calls": [{"id": "srvtoolu_1", "name": "web_search", "arguments": {"query": "Oslo"}}],
+        },
         {"role": "tool", "content": "(web_search_result)"},
         {"role": "assistant", "content": "It is cold."},
     ]
@@ -136,7 +152,10 @@ def test_what_a_reply_calls_and_says() -> None:
         {"type": "tool_use"},
     ]
     reply = {"type": "message", "role": "assistant", "content": content, "stop_reason": "tool_use"}
-    assert anthropic_messages.calls(reply) == ["weather", ""]
+    assert names(anthropic_messages.calls(reply)) == ["weather", ""]
+    usage = {"input_tokens": 7, "cache_read_input_tokens": 100, "output_tokens": 9}
+    assert anthropic_messages.tokens({**reply, "usage": usage}) == (107, 9)
+    assert anthropic_messages.choices(reply) == [reply]
     assert anthropic_messages.text(reply) == "I shall look."
 
 
@@ -170,7 +189,8 @@ def test_a_stream_of_text_and_parallel_calls() -> None:
     ]
     assert not read(*events).finished
     stream = read(*events, message_delta("tool_use"), STOP)
-    assert (stream.calls, stream.text, stream.finished) == (["weather", "time"], "I shall look.", True)
+    assert (names(stream.calls), stream.text, stream.finished) == (["weather", "time"], "I shall look.", True)
+    assert stream.calls == [ToolCall("weather", '{"city": "Oslo"}'), ToolCall("time", {})]
 
 
 def test_either_of_the_last_two_events_ends_a_stream() -> None:
@@ -191,4 +211,4 @@ def test_unknown_and_broken_events_change_nothing() -> None:
         {"type": "content_block_delta", "delta": None}, {"type": "message_delta"}, {"type": "moonshine", "index": 0},
     ]  # fmt: skip
     stream = read(*broken, {"type": "content_block_start", "content_block": USE}, *broken, STOP)
-    assert (stream.calls, stream.text, stream.finished) == (["weather"], "", True)
+    assert (names(stream.calls), stream.text, stream.finished) == (["weather"], "", True)

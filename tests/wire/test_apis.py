@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from agentmark.elicit.situation import ANSWER, Situation
 from agentmark.wire.apis import APIS, Api
 from agentmark.wire.behaviors import what_was_done
+from agentmark.wire.forcing import Rung
 
 SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
 HOSTED = {
@@ -74,7 +75,7 @@ def test_candidates_are_the_tools_and_the_answer(api: Api, word: str | None, can
     body = request(api) if word is None else request(api, tool_choice=choice(api, word))
     found = api.candidates(body)
     assert [candidate.name for candidate in found] == candidates
-    assert api.can_force(body)
+    assert api.forced(body, "weather", Rung.NAMED)
     assert (found[0].description, found[0].schema) == ("the weather of a city", SCHEMA)
     assert api.candidates({**body, "tools": [HOSTED[api.PATH], *body["tools"]]}) == found
 
@@ -91,42 +92,73 @@ def test_a_request_that_leaves_nothing_to_decide(api: Api) -> None:
 
 
 @each_api
-def test_a_forced_tool_is_offered_alone_and_named(api: Api) -> None:
+def test_a_forced_tool_is_named_and_the_others_stay(api: Api) -> None:
     body = request(api, temperature=0.5)
-    assert api.forced(body, "time") == {**body, "tools": [tool(api, "time")], "tool_choice": named(api, "time")}
+    assert api.forced(body, "time", Rung.NAMED) == {**body, "tool_choice": named(api, "time")}
     assert body == request(api, temperature=0.5)
-    assert api.forced(body, None) == body
 
 
 @each_api
 def test_a_forced_answer_keeps_the_tools_defined(api: Api) -> None:
     body = request(api)
-    assert api.forced(body, ANSWER) == {**body, "tool_choice": choice(api, "none")}
+    assert api.forced(body, ANSWER, Rung.NAMED) == {**body, "tool_choice": choice(api, "none")}
 
 
 @each_api
-def test_tools_that_run_at_the_provider_stay(api: Api) -> None:
-    hosted = HOSTED[api.PATH]
-    body = request(api, tools=[hosted, tool(api, "weather"), tool(api, "time")])
-    assert api.forced(body, "time")["tools"] == [hosted, tool(api, "time")]
-    # A choice of "none" would forbid them too; without the agent's tools there is no call but theirs.
-    assert api.forced(body, ANSWER) == {**body, "tools": [hosted]}
+@pytest.mark.parametrize("rung", list(Rung))
+@pytest.mark.parametrize("behavior", ["weather", "time", ANSWER])
+def test_no_way_of_forcing_touches_the_tools_or_what_was_said(api: Api, rung: Rung, behavior: str) -> None:
+    """Both stand in the provider's cache, and thinking that is sent back is bound to them."""
+    said = [{"role": "user", "content": "Where is it warm?"}]
+    conversation = {"input": said} if api.PATH == "/v1/responses" else {"messages": said}
+    body = request(api, **conversation)
+    forced = api.forced(body, behavior, rung)
+    if forced is not None:
+        assert forced["tools"] == body["tools"]
+        (where,) = conversation
+        assert forced[where][:1] == said
 
 
 @each_api
-def test_what_is_forced_leaves_nothing_to_decide(api: Api) -> None:
-    body = request(api)
+def test_an_instruction_is_the_last_word(api: Api) -> None:
+    forced = api.forced(request(api), "time", Rung.INSTRUCTION)
+    assert forced is not None
+    assert api.conversation(forced)[-1] == {"role": "user", "content": "Call time now."}
+    assert "tool_choice" not in forced
+
+
+@each_api
+def test_an_answer_beside_tools_of_the_provider_is_not_forced_by_forbidding_them(api: Api) -> None:
+    body = request(api, tools=[HOSTED[api.PATH], tool(api, "weather"), tool(api, "time")])
+    assert api.runs_hosted_tools(body)
+    assert not api.runs_hosted_tools(request(api))
+    assert api.forced(body, ANSWER, Rung.NAMED) is None
+    assert api.forced(body, "time", Rung.NAMED) == {**body, "tool_choice": named(api, "time")}
+
+
+@each_api
+def test_what_is_named_leaves_nothing_to_decide(api: Api) -> None:
     for behavior in ("weather", "time", ANSWER):
-        assert api.candidates(api.forced(body, behavior)) == []
+        assert api.candidates(api.forced(request(api), behavior, Rung.NAMED) or {}) == []
+
+
+@each_api
+def test_whether_several_calls_may_come_in_one_reply(api: Api) -> None:
+    one = {"tool_choice": {"type": "auto", "disable_parallel_tool_use": True}}
+    body = request(api, **(one if api.PATH == "/v1/messages" else {"parallel_tool_calls": False}))
+    assert api.calls_one_at_most(body)
+    assert not api.calls_one_at_most(request(api))
 
 
 @each_api
 def test_what_a_reply_calls_and_says(api: Api) -> None:
-    assert api.calls(reply(api, "weather", "time")) == ["weather", "time"]
+    assert [call.name for call in api.calls(reply(api, "weather", "time"))] == ["weather", "time"]
     assert api.text(reply(api, "weather")) == ""
     assert api.calls(reply(api)) == []
     assert api.text(reply(api)) == "Done."
     assert what_was_done(api.calls(reply(api)), "weather") == ANSWER
+    assert api.choices(reply(api, "weather")) == [reply(api, "weather")]
+    assert api.tokens(reply(api)) == (None, None)
 
 
 @each_api
@@ -199,16 +231,21 @@ EVENT_TYPES = st.sampled_from(
 
 
 @each_api
-@given(body=st.dictionaries(WORDS, JSON, max_size=6), behavior=st.sampled_from([None, ANSWER, "weather"]))
-def test_no_body_is_too_odd_to_be_read(api: Api, body: dict[str, Any], behavior: str | None) -> None:
+@given(body=st.dictionaries(WORDS, JSON, max_size=6), behavior=st.sampled_from([ANSWER, "weather"]))
+def test_no_body_is_too_odd_to_be_read(api: Api, body: dict[str, Any], behavior: str) -> None:
     candidates = api.candidates(body)
     if candidates:
         Situation.of(candidates, api.conversation(body))
-    assert all(set(message) <= {"role", "content", "tool_calls"} for message in api.conversation(body))
+    assert all(set(message) <= {"role", "content", "tool_calls", "tool_call_id"} for message in api.conversation(body))
     assert all(isinstance(message["content"], str) for message in api.conversation(body))
-    assert set(body) <= set(api.forced(body, behavior))
-    assert api.can_force(body) in (True, False)
-    assert all(isinstance(name, str) for name in api.calls(body))
+    for rung in Rung:
+        forced = api.forced(body, behavior, rung)
+        assert forced is None or set(body) <= set(forced)
+    assert api.runs_hosted_tools(body) in (True, False)
+    assert api.calls_one_at_most(body) in (True, False)
+    assert all(isinstance(call.name, str) for call in api.calls(body))
+    assert all(isinstance(part, dict) for part in api.choices(body))
+    assert all(count is None or count >= 0 for count in api.tokens(body))
     assert isinstance(api.text(body), str)
 
 
@@ -219,6 +256,6 @@ def test_no_stream_is_too_odd_to_be_read(api: Api, events: list[dict[str, Any]])
     stream = api.stream()
     for event in events:
         stream.add(event)
-    assert all(isinstance(name, str) for name in stream.calls)
+    assert all(isinstance(call.name, str) for call in stream.calls)
     assert isinstance(stream.text, str)
     assert isinstance(stream.finished, bool)

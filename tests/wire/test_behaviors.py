@@ -2,7 +2,7 @@
 
 import pytest
 
-from agentmark.elicit.situation import ANSWER, Candidate
+from agentmark.elicit.situation import ANSWER, Candidate, ToolCall
 from agentmark.wire.behaviors import left_to_decide, what_was_done, with_answer
 
 SEARCH, BUY = Candidate("search"), Candidate("buy")
@@ -44,8 +44,8 @@ def test_a_tool_that_is_defined_twice_is_one_candidate() -> None:
 )
 def test_what_was_done(calls: list[str], done: str) -> None:
     """Several calls of the chosen tool obey; a call of any other does not. A record takes what comes out."""
-    assert what_was_done(calls, "search") == done
+    assert what_was_done([ToolCall(name) for name in calls], "search") == done
 
 
 def test_without_a_choice_the_first_call_counts() -> None:
-    assert what_was_done(["buy", "search"], None) == "buy"
+    assert what_was_done([ToolCall("buy"), ToolCall("search")], None) == "buy"

@@ -1,13 +1,21 @@
 """Chat completions, in the shape of the documentation and of providers that differ from it."""
 
+from collections.abc import Sequence
 from typing import Any
 
-from agentmark.elicit.situation import ANSWER
+import pytest
+
+from agentmark.elicit.situation import ANSWER, ToolCall
 from agentmark.wire import openai_chat
+from agentmark.wire.forcing import Rung
 
 SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}}}
 WEATHER = {"type": "function", "function": {"name": "weather", "description": "Now.", "parameters": SCHEMA}}
 SQL = {"type": "custom", "custom": {"name": "sql", "description": "Any query."}}
+
+
+def names(calls: Sequence[ToolCall]) -> list[str]:
+    return [call.name for call in calls]
 
 
 def chunk(delta: dict[str, Any], finish_reason: str | None = None, index: int = 0) -> dict[str, Any]:
@@ -37,15 +45,33 @@ def read(*events: dict[str, Any]) -> Any:
 
 def calls_in(*parts: dict[str, Any]) -> list[str]:
     """What is called by a stream of one piece an event."""
-    return read(*[chunk({"tool_calls": [part]}) for part in parts], chunk({}, "tool_calls")).calls
+    return names(read(*[chunk({"tool_calls": [part]}) for part in parts], chunk({}, "tool_calls")).calls)
 
 
 def test_custom_tools_are_the_agents_too_and_forced_in_their_own_words() -> None:
     body = {"messages": [], "tools": [WEATHER, SQL]}
     assert [candidate.name for candidate in openai_chat.candidates(body)] == ["weather", "sql", ANSWER]
-    forced = openai_chat.forced(body, "sql")
-    assert forced["tools"] == [SQL]
-    assert forced["tool_choice"] == {"type": "custom", "custom": {"name": "sql"}}
+    named = {"type": "custom", "custom": {"name": "sql"}}
+    assert openai_chat.forced(body, "sql", Rung.NAMED) == {**body, "tool_choice": named}
+    allowed = {"type": "allowed_tools", "allowed_tools": {"mode": "required", "tools": [named]}}
+    assert openai_chat.forced(body, "sql", Rung.ALLOWED) == {**body, "tool_choice": allowed}
+    assert openai_chat.forced(body, ANSWER, Rung.ALLOWED) is None
+
+
+@pytest.mark.parametrize(("mode", "answer"), [("auto", [ANSWER]), ("required", [])])
+def test_a_list_of_allowed_tools_leaves_those_open(mode: str, answer: list[str]) -> None:
+    clock = {"type": "function", "function": {"name": "clock"}}
+    allowed = {
+        "mode": mode,
+        "tools": [{"type": "function", "function": {"name": name}} for name in ("weather", "clock")],
+    }
+    body = {"tools": [WEATHER, SQL, clock], "tool_choice": {"type": "allowed_tools", "allowed_tools": allowed}}
+    assert [candidate.name for candidate in openai_chat.candidates(body)] == ["weather", "clock", *answer]
+
+
+def test_a_model_that_looks_things_up_runs_tools_at_the_provider() -> None:
+    assert openai_chat.runs_hosted_tools({"tools": [WEATHER], "web_search_options": {}})
+    assert not openai_chat.runs_hosted_tools({"tools": [WEATHER, SQL]})
 
 
 def test_tools_that_cannot_be_read_are_no_candidates() -> None:
@@ -86,11 +112,11 @@ def test_a_conversation() -> None:
             "role": "assistant",
             "content": "",
             "tool_calls": [
-                {"name": "weather", "arguments": '{"city":"Oslo"}'},
-                {"name": "sql", "arguments": "SELECT 1"},
+                {"id": "a", "name": "weather", "arguments": '{"city":"Oslo"}'},
+                {"id": "b", "name": "sql", "arguments": "SELECT 1"},
             ],
         },
-        {"role": "tool", "content": "4 degrees"},
+        {"role": "tool", "content": "4 degrees", "tool_call_id": "a"},
         {"role": "assistant", "content": "I cannot say."},
         {"role": "user", "content": "no role"},
     ]
@@ -113,12 +139,18 @@ def test_a_reply_in_parts_says_its_text_and_not_its_thinking() -> None:
 
 def test_a_call_without_a_name_is_still_a_call() -> None:
     message = {"tool_calls": [{"id": "a", "type": "function", "function": None}, {"custom": {"name": "sql"}}]}
-    assert openai_chat.calls({"choices": [{"message": message}]}) == ["", "sql"]
+    assert names(openai_chat.calls({"choices": [{"message": message}]})) == ["", "sql"]
 
 
-def test_calls_of_several_choices_all_count() -> None:
+def test_several_choices_are_several_replies() -> None:
     made = [{"message": {"tool_calls": [{"function": {"name": name}}]}} for name in ("weather", "time")]
-    assert openai_chat.calls({"choices": made}) == ["weather", "time"]
+    reply = {"id": "x", "choices": made, "usage": {"prompt_tokens": 7, "completion_tokens": 9}}
+    assert names(openai_chat.calls(reply)) == ["weather", "time"]
+    parts = openai_chat.choices(reply)
+    assert [names(openai_chat.calls(part)) for part in parts] == [["weather"], ["time"]]
+    assert [part["id"] for part in parts] == ["x", "x"]
+    assert openai_chat.tokens(reply) == (7, 9)
+    assert openai_chat.tokens({"usage": {"prompt_tokens": -1, "completion_tokens": "many"}}) == (None, None)
 
 
 def test_a_stream_of_text() -> None:
@@ -141,6 +173,9 @@ def test_a_stream_of_parallel_calls() -> None:
         call(1, "time", call_id="b"), call(1, arguments="{}"),
     ]  # fmt: skip
     assert calls_in(*pieces) == ["weather", "time"]
+    stream = read(*[chunk({"tool_calls": [piece]}) for piece in pieces])
+    assert stream.calls == [ToolCall("weather", '{"city":"Oslo"}'), ToolCall("time", "{}")]
+    assert [call.id for call in stream.calls] == ["a", "b"]
 
 
 def test_pieces_of_two_calls_in_turn() -> None:
@@ -166,10 +201,10 @@ def test_calls_without_an_index() -> None:
     """Gemini's endpoint sends each whole and without an index, in one event or in several."""
     one, other = call(None, "weather", "{}", call_id="a"), call(None, "time", "{}", call_id="b")
     assert calls_in(one, other) == ["weather", "time"]
-    assert read(chunk({"tool_calls": [one, other]}), chunk({}, "stop")).calls == ["weather", "time"]
+    assert names(read(chunk({"tool_calls": [one, other]}), chunk({}, "stop")).calls) == ["weather", "time"]
     assert calls_in(call(None, "weather", "{", call_id="a"), call(None, arguments="}")) == ["weather"]
     without_ids = [call(None, "weather", "{}"), call(None, "time", "{}")]
-    assert read(chunk({"tool_calls": without_ids}), chunk({}, "stop")).calls == ["weather", "time"]
+    assert names(read(chunk({"tool_calls": without_ids}), chunk({}, "stop")).calls) == ["weather", "time"]
 
 
 def test_a_new_id_in_every_piece_of_a_call() -> None:
@@ -189,7 +224,7 @@ def test_empty_and_broken_chunks_change_nothing() -> None:
         chunk({"tool_calls": None}), chunk({"content": None}),
     ]  # fmt: skip
     stream = read(*broken, chunk({"tool_calls": [call(0, "weather", call_id="a")]}), *broken, chunk({}, "tool_calls"))
-    assert (stream.calls, stream.text, stream.finished) == (["weather"], "", True)
+    assert (names(stream.calls), stream.text, stream.finished) == (["weather"], "", True)
 
 
 def test_a_stream_that_ends_in_an_error_is_not_finished() -> None:
@@ -204,5 +239,5 @@ def test_choices_are_kept_apart_and_all_must_finish() -> None:
         chunk({}, "stop"),
     ]
     stream = read(*parts)
-    assert (stream.text, stream.calls, stream.finished) == ("One", ["weather"], False)
+    assert (stream.text, names(stream.calls), stream.finished) == ("One", ["weather"], False)
     assert read(*parts, chunk({}, "tool_calls", index=1)).finished

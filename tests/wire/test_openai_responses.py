@@ -1,11 +1,13 @@
 """The Responses API, in the shape of the documentation and of providers that leave things out."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
-from agentmark.elicit.situation import ANSWER
+from agentmark.elicit.situation import ANSWER, ToolCall
 from agentmark.wire import openai_responses
+from agentmark.wire.forcing import Rung
 
 WEATHER = {"type": "function", "name": "weather", "description": "Now.", "parameters": {"type": "object"}}
 SQL = {"type": "custom", "name": "sql"}
@@ -17,6 +19,10 @@ SAID = {
     "status": "completed",
     "content": [{"type": "output_text", "text": "It is warm.", "annotations": []}],
 }
+
+
+def names(calls: Sequence[ToolCall]) -> list[str]:
+    return [call.name for call in calls]
 
 
 def read(*events: dict[str, Any]) -> Any:
@@ -44,20 +50,41 @@ CREATED = {"type": "response.created", "response": {"id": "resp_1", "status": "i
 def test_tools_that_are_called_by_their_kind() -> None:
     tools = [WEATHER, SQL, {"type": "shell", "environment": {"type": "local"}}, {"type": "apply_patch"}]
     body = {"tools": tools}
-    names = [candidate.name for candidate in openai_responses.candidates(body)]
-    assert names == ["weather", "sql", "shell", "apply_patch", ANSWER]
-    choices = [openai_responses.forced(body, name)["tool_choice"] for name in names[:-1]]
-    assert choices == [
+    offered = [candidate.name for candidate in openai_responses.candidates(body)]
+    assert offered == ["weather", "sql", "shell", "apply_patch", ANSWER]
+    forced = [openai_responses.forced(body, name, Rung.NAMED) for name in offered[:-1]]
+    assert [changed["tool_choice"] for changed in forced if changed] == [
         {"type": "function", "name": "weather"}, {"type": "custom", "name": "sql"},
         {"type": "shell"}, {"type": "apply_patch"},
     ]  # fmt: skip
-    assert openai_responses.forced(body, "shell")["tools"] == [tools[2]]
+    assert openai_responses.forced(body, "shell", Rung.ALLOWED) == {
+        **body,
+        "tool_choice": {"type": "allowed_tools", "mode": "required", "tools": [{"type": "shell"}]},
+    }
+
+
+@pytest.mark.parametrize(("mode", "answer"), [("auto", [ANSWER]), ("required", [])])
+def test_a_list_of_allowed_tools_leaves_those_open(mode: str, answer: list[str]) -> None:
+    listed = [{"type": "function", "name": "weather"}, {"type": "shell"}]
+    body = {
+        "tools": [WEATHER, SQL, {"type": "shell"}],
+        "tool_choice": {"type": "allowed_tools", "mode": mode, "tools": listed},
+    }
+    assert [candidate.name for candidate in openai_responses.candidates(body)] == ["weather", "shell", *answer]
+
+
+def test_an_instruction_comes_after_the_conversation() -> None:
+    told = {"role": "user", "content": "Call weather now."}
+    asked = {"role": "user", "content": "Hello."}
+    assert openai_responses.forced({"input": "Hello."}, "weather", Rung.INSTRUCTION) == {"input": [asked, told]}
+    assert openai_responses.forced({"input": [asked]}, "weather", Rung.INSTRUCTION) == {"input": [asked, told]}
 
 
 def test_a_shell_in_the_providers_container_is_hosted() -> None:
     shell = {"type": "shell", "environment": {"type": "container_auto"}}
     assert [c.name for c in openai_responses.candidates({"tools": [shell, WEATHER]})] == ["weather", ANSWER]
-    assert openai_responses.forced({"tools": [shell, WEATHER]}, "weather")["tools"] == [shell, WEATHER]
+    assert openai_responses.runs_hosted_tools({"tools": [shell, WEATHER]})
+    assert not openai_responses.runs_hosted_tools({"tools": [{"type": "shell"}, WEATHER]})
     reply = {
         "output": [
             {"type": "shell_call", "call_id": "call_2", "action": {"commands": ["ls"]}},
@@ -65,11 +92,11 @@ def test_a_shell_in_the_providers_container_is_hosted() -> None:
             CALL,
         ]
     }
-    assert openai_responses.calls(reply) == ["weather"]
+    assert names(openai_responses.calls(reply)) == ["weather"]
 
 
 @pytest.mark.parametrize(
-    ("tool", "names"),
+    ("tool", "offered"),
     [
         ({"type": "computer"}, ["computer"]),
         ({"type": "computer_use_preview", "environment": "browser"}, ["computer"]),
@@ -79,11 +106,13 @@ def test_a_shell_in_the_providers_container_is_hosted() -> None:
         ({"type": "tool_search"}, []),
     ],
 )
-def test_beside_some_tools_none_can_be_forced(tool: dict[str, Any], names: list[str]) -> None:
+def test_beside_some_tools_none_can_be_forced(tool: dict[str, Any], offered: list[str]) -> None:
     body = {"tools": [WEATHER, tool]}
-    assert [candidate.name for candidate in openai_responses.candidates(body)] == ["weather", *names, ANSWER]
-    assert not openai_responses.can_force(body)
-    assert openai_responses.can_force({"tools": [WEATHER, SQL]})
+    assert [candidate.name for candidate in openai_responses.candidates(body)] == ["weather", *offered, ANSWER]
+    for rung in (Rung.NAMED, Rung.ALLOWED):
+        assert openai_responses.forced(body, "weather", rung) is None
+        assert openai_responses.forced({"tools": [WEATHER, SQL]}, "weather", rung)
+    assert openai_responses.forced(body, "weather", Rung.INSTRUCTION)
 
 
 def test_a_conversation_of_items() -> None:
@@ -111,11 +140,23 @@ def test_a_conversation_of_items() -> None:
         {"role": "system", "content": "Be brief."},
         {"role": "user", "content": "Where is it warm?"},
         {"role": "user", "content": "Look: (input_image)"},
-        {"role": "assistant", "content": "", "tool_calls": [{"name": "weather", "arguments": '{"city":"Oslo"}'}]},
-        {"role": "tool", "content": "4 degrees"},
-        {"role": "assistant", "content": "", "tool_calls": [{"name": "sql", "arguments": "SELECT 1"}]},
-        {"role": "tool", "content": "1"},
-        {"role": "assistant", "content": "", "tool_calls": [{"name": "local_shell", "arguments": {"command": ["ls"]}}]},
+        {
+            "role": "assistant",
+            "content": "",
+            "tool_calls": [{"id": "call_1", "name": "weather", "arguments": '{"city":"Oslo"}'}],
+        },
+        {"role": "tool", "content": "4 degrees", "tool_call_id": "call_1"},
+        {
+            "role": "assistant",
+            "content": "",
+            "tool_calls": [{"id": "call_2", "name": "sql", "arguments": "SELECT 1"}],
+        },
+        {"role": "tool", "content": "1", "tool_call_id": "call_2"},
+        {
+            "role": "assistant",
+            "content": "",
+            "tool_calls": [{"id": "call_3", "name": "local_shell", "arguments": {"command": ["ls"]}}],
+        },
         {"role": "assistant", "content": "", "tool_calls": [{"name": "web_search", "arguments": ""}]},
         {"role": "assistant", "content": "It is warm."},
     ]
@@ -139,7 +180,11 @@ def test_what_a_reply_calls_and_says() -> None:
             {"type": "function_call"},
         ]
     }
-    assert openai_responses.calls(reply) == ["weather", "sql", "apply_patch", "computer", ""]
+    assert names(openai_responses.calls(reply)) == ["weather", "sql", "apply_patch", "computer", ""]
+    assert openai_responses.calls(reply)[0] == ToolCall("weather", '{"city":"Oslo"}')
+    assert openai_responses.choices(reply) == [reply]
+    used = {**reply, "usage": {"input_tokens": 7, "output_tokens": 9}}
+    assert openai_responses.tokens(used) == (7, 9)
     assert openai_responses.text(reply) == "It is warm."
 
 
@@ -162,7 +207,7 @@ def test_a_stream_of_a_call() -> None:
     ]
     assert not read(*events).finished
     stream = read(*events, ended(CALL))
-    assert (stream.calls, stream.text, stream.finished) == (["weather"], "", True)
+    assert (names(stream.calls), stream.text, stream.finished) == (["weather"], "", True)
 
 
 def test_a_stream_of_text() -> None:
@@ -181,16 +226,19 @@ def test_a_stream_of_a_refusal() -> None:
 def test_a_last_event_without_items() -> None:
     """Some providers send each item, and end without repeating them; some send no word of an item that is done."""
     other = {**CALL, "id": "fc_2", "call_id": "call_2", "name": "time"}
-    assert read(CREATED, done(0, CALL), done(1, other), ended()).calls == ["weather", "time"]
-    assert read(CREATED, added(0, CALL), added(1, other), {"type": "response.completed"}).calls == ["weather", "time"]
+    assert names(read(CREATED, done(0, CALL), done(1, other), ended()).calls) == ["weather", "time"]
+    assert names(read(CREATED, added(0, CALL), added(1, other), {"type": "response.completed"}).calls) == [
+        "weather",
+        "time",
+    ]
 
 
 def test_an_item_that_is_done_has_its_name_even_if_it_began_without() -> None:
-    assert read(added(0, {**CALL, "name": ""}), done(0, CALL), ended()).calls == ["weather"]
+    assert names(read(added(0, {**CALL, "name": ""}), done(0, CALL), ended()).calls) == ["weather"]
 
 
 def test_the_last_event_has_the_last_word() -> None:
-    assert read(done(0, SAID), ended(SAID, CALL)).calls == ["weather"]
+    assert names(read(done(0, SAID), ended(SAID, CALL)).calls) == ["weather"]
 
 
 def test_a_reply_that_a_limit_cut_short_is_finished_and_one_that_failed_is_not() -> None:
@@ -205,4 +253,4 @@ def test_unknown_and_broken_events_change_nothing() -> None:
         {"type": "response.output_text.delta"},
     ]  # fmt: skip
     stream = read(*broken, done(0, CALL), {"type": "response.output_item.done", "item": None}, ended())
-    assert (stream.calls, stream.text, stream.finished) == (["weather"], "", True)
+    assert (names(stream.calls), stream.text, stream.finished) == (["weather"], "", True)

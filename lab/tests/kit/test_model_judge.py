@@ -6,7 +6,7 @@ from agentmark_lab.kit.model_judge import DIMENSIONS, Judge, open_judge
 from agentmark_lab.kit.options import JudgeChoice
 
 from agentmark.elicit.chat import ChatRequest, FunctionChat
-from agentmark.elicit.endpoint import HttpChat
+from agentmark.elicit.http_chat import HttpChat
 
 
 def test_the_judge_scores_five_dimensions_or_nothing():

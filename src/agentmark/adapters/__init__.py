@@ -1,1 +1,1 @@
-"""Adapters: one lazy file for each framework, each a thin shell on `agentmark.decide.Decider`."""
+"""Adapters: one lazy file for each framework, each a thin shell on `Decider.turn`."""

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from agentmark.adapters.observing import observe
-from agentmark.decide import Decider, Decision
+from agentmark.decide.decider import Decider
+from agentmark.decide.decision import Decision
 from agentmark.elicit.chat import ChatReply, ChatRequest, FunctionChat
 from agentmark.elicit.situation import ANSWER, Candidate, Message
 from agentmark.errors import MissingExtraError

@@ -5,7 +5,8 @@ from typing import Any
 
 from agentmark.adapters.observing import observed
 from agentmark.adapters.side_calls import chat_reply, model_name, settings_of
-from agentmark.decide import Decider, Decision
+from agentmark.decide.decider import Decider
+from agentmark.decide.decision import Decision
 from agentmark.elicit.chat import ChatReply, ChatRequest, FunctionChat
 from agentmark.elicit.situation import ANSWER, Candidate, Message
 from agentmark.errors import MissingExtraError

@@ -7,7 +7,8 @@ from uuid import uuid4
 
 from agentmark.adapters.observing import Reply, observed
 from agentmark.adapters.side_calls import settings_of
-from agentmark.decide import Decider, Decision
+from agentmark.decide.decider import Decider
+from agentmark.decide.decision import Decision
 from agentmark.elicit.chat import ChatReply, ChatRequest, FunctionChat
 from agentmark.errors import MissingExtraError
 from agentmark.wire import openai_chat

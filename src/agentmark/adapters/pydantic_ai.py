@@ -6,7 +6,7 @@ from typing import Any
 
 from agentmark.adapters.observing import observed
 from agentmark.adapters.side_calls import chat_reply, model_name, settings_of
-from agentmark.decide import Decider
+from agentmark.decide.decider import Decider
 from agentmark.elicit.chat import ChatReply, ChatRequest, FunctionChat
 from agentmark.elicit.situation import ANSWER, Candidate, Message
 from agentmark.errors import MissingExtraError

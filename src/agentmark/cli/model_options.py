@@ -51,7 +51,8 @@ class ChosenModel:
     @property
     def default_elicitor(self) -> str:
         if self.local is None:
-            return "auto"
+            # A command wants a list of its options; samples of the model's next message are an agent's.
+            return "stated"
         # The small model hardly ever writes a name that it was offered; a letter it does write.
         return "logits-labels" if self.small else "logits-names"
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from agentmark.decide import Decider
+from agentmark.decide.decider import Decider
 from agentmark.demo.office import ANSWER_OPTION, Office, Task, Tool
 from agentmark.elicit.chat import Chat, ChatReply, ChatRequest
 from agentmark.elicit.prompts import transcript

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from agentmark.core.theory import entropy
-from agentmark.decide import Decider
+from agentmark.decide.decider import Decider
 from agentmark.demo.assistant import Assistant, Episode
 from agentmark.demo.office import TASKS
 from agentmark.demo.recovery import Recovery, recover

@@ -7,11 +7,14 @@ if TYPE_CHECKING:
     from agentmark.elicit.auto import elicitor_for
     from agentmark.elicit.chat import Chat, ChatReply, ChatRequest, FunctionChat
     from agentmark.elicit.decisions import Decisions
-    from agentmark.elicit.endpoint import Endpoint, HttpChat
+    from agentmark.elicit.endpoint import Endpoint
+    from agentmark.elicit.http_chat import HttpChat
     from agentmark.elicit.labels import Labels
     from agentmark.elicit.local import LocalModel
     from agentmark.elicit.logits import Logits
-    from agentmark.elicit.situation import ANSWER, Candidate, Elicitation, Elicitor, Situation
+    from agentmark.elicit.proposals import Proposals
+    from agentmark.elicit.sampled import Sampled
+    from agentmark.elicit.situation import ANSWER, Candidate, Elicitation, Elicitor, Situation, ToolCall
     from agentmark.elicit.transformers import TransformersModel
     from agentmark.elicit.verbalised import Verbalised
 
@@ -27,11 +30,14 @@ _HOMES = {
     "Elicitor": "situation",
     "Endpoint": "endpoint",
     "FunctionChat": "chat",
-    "HttpChat": "endpoint",
+    "HttpChat": "http_chat",
     "Labels": "labels",
     "LocalModel": "local",
     "Logits": "logits",
+    "Proposals": "proposals",
+    "Sampled": "sampled",
     "Situation": "situation",
+    "ToolCall": "situation",
     "TransformersModel": "transformers",
     "Verbalised": "verbalised",
     "elicitor_for": "auto",
@@ -59,7 +65,10 @@ __all__ = [
     "Labels",
     "LocalModel",
     "Logits",
+    "Proposals",
+    "Sampled",
     "Situation",
+    "ToolCall",
     "TransformersModel",
     "Verbalised",
     "elicitor_for",

@@ -97,6 +97,7 @@ def free_choices(
         reply = chat.complete(
             ChatRequest(
                 messages=name_question(situation, shown),
+                tools=situation.tools,
                 schema=_choice_schema(situation.names) if constrained else None,
                 max_tokens=MAX_CHOICE_TOKENS,
                 temperature=1.0,

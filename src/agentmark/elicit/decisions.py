@@ -1,15 +1,15 @@
 """Decision endpoints: providers that return the probability of every option themselves."""
 
-import asyncio
 import random
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import inf
 from typing import Any
 
+from agentmark.elicit.connections import require_http
+from agentmark.elicit.conversation import as_lines
 from agentmark.elicit.endpoint import Endpoint
 from agentmark.elicit.errors import UnsupportedError, UpstreamError
-from agentmark.elicit.prompts import transcript
 from agentmark.elicit.situation import Elicitation, Situation, whole
 from agentmark.errors import SettingError
 
@@ -33,36 +33,49 @@ class Decisions:
     def __post_init__(self) -> None:
         if self.route not in ("decisions", "systemone"):
             raise SettingError("route", f"{self.route!r} is neither 'decisions' nor 'systemone'")
+        require_http()
 
     @property
     def name(self) -> str:
         return self.route
 
     def elicit(self, situation: Situation) -> Elicitation:
-        count = len(situation.candidates)
-        if not MIN_OPTIONS <= count <= MAX_OPTIONS:
-            raise UnsupportedError(self.route, f"{count} candidates, and it takes 2 to 255", always=False)
+        body = self._body(situation)
         try:
-            reply = self.endpoint.post(self.route, self._body(situation), method=self.route)
+            reply = self.endpoint.post(self.route, body, method=self.route)
         except UpstreamError as error:
-            if error.status in _NO_SUCH_ROUTE + _NOT_LIKE_THIS:
-                always = error.status in _NO_SUCH_ROUTE
-                raise UnsupportedError(self.route, error.fault, always=always, logged=error.logged) from None
-            raise
+            raise self._unsupported(error) or error from None
         return self._read(reply, situation)
 
     async def aelicit(self, situation: Situation) -> Elicitation:
-        return await asyncio.to_thread(self.elicit, situation)
+        body = self._body(situation)
+        try:
+            reply = await self.endpoint.apost(self.route, body, method=self.route)
+        except UpstreamError as error:
+            raise self._unsupported(error) or error from None
+        return self._read(reply, situation)
+
+    def _unsupported(self, error: UpstreamError) -> UnsupportedError | None:
+        """What a refusal says of the route, if it says anything. One for want of rights is an error until another way
+        of asking has worked with the same key: see `Auto`."""
+        if error.status not in _NO_SUCH_ROUTE + _NOT_LIKE_THIS:
+            return None
+        always = error.status in _NO_SUCH_ROUTE
+        return UnsupportedError(self.route, error.fault, always=always, logged=error.logged, status=error.status)
 
     def _body(self, situation: Situation) -> dict[str, Any]:
-        text = transcript(situation.messages)
+        count = len(situation.candidates)
+        if not MIN_OPTIONS <= count <= MAX_OPTIONS:
+            raise UnsupportedError(self.route, f"{count} candidates, and it takes 2 to 255", always=False)
+        text = as_lines(situation.messages)
         shown = self.rng.sample(situation.candidates, len(situation.candidates))
         if self.route == "systemone":
-            criteria = {one.name: one.description or None for one in shown}
+            criteria = {option.name: option.description or None for option in shown}
             question = {"type": "choice", "instructions": _INSTRUCTIONS, "criteria": criteria}
             return {"state": text, "questions": {_QUESTION: question}}
         choices: list[dict[str, str]] = [
-            {"value": one.name, **({"description": one.description} if one.description else {})} for one in shown
+            {"value": option.name, **({"description": option.description} if option.description else {})}
+            for option in shown
         ]
         asked = {"type": "choice", "name": _QUESTION, "instructions": _INSTRUCTIONS, "choices": choices}
         return {"input": text, "questions": [asked]}

@@ -17,7 +17,7 @@ class ElicitationError(AgentMarkError):
 
 
 class UpstreamError(ElicitationError):
-    """A provider that answered with an error, or not at all (`status` is then None).
+    """A provider that answered with an error, with what is no answer, or not at all (`status` is then None).
 
     `parameter` is the part of the request that it names as the cause, if it names one.
     """
@@ -38,8 +38,12 @@ class UpstreamError(ElicitationError):
 
 
 class UnsupportedError(ElicitationError):
-    """A way of eliciting that this provider or model does not have; `always`, or for this situation only."""
+    """A way of eliciting that this provider or model does not have; `always`, or for this situation only. `status` is
+    that of the provider's refusal, if it was asked."""
 
-    def __init__(self, method: str, fault: str, *, always: bool, logged: str | None = None) -> None:
+    def __init__(
+        self, method: str, fault: str, *, always: bool, logged: str | None = None, status: int | None = None
+    ) -> None:
         super().__init__(method, fault, logged=logged)
         self.always = always
+        self.status = status

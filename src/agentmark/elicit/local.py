@@ -19,9 +19,12 @@ from typing import Any, Self
 from urllib.parse import urlsplit
 
 from agentmark.elicit.chat import ChatReply, ChatRequest
-from agentmark.elicit.endpoint import Endpoint, read_completion
+from agentmark.elicit.conversation import chat_messages, tool_definitions
+from agentmark.elicit.endpoint import Endpoint
 from agentmark.elicit.errors import UpstreamError
-from agentmark.elicit.situation import Message
+from agentmark.elicit.http_chat import read_completion
+from agentmark.elicit.situation import Candidate, Message
+from agentmark.elicit.templates import form_for, written
 from agentmark.elicit.tokens import Ask, Reading, Token
 from agentmark.errors import MissingExtraError, SettingError
 
@@ -57,14 +60,18 @@ class LocalModel:
         self._lock = threading.RLock()
         self._secret = secrets.token_hex(16)
         self._server: Any = _start(runtime, path, context_len=context_len, threads=threads, secret=self._secret)
+        # What its template shows of calls, tool output and tools.
+        self._form = form_for(self._rendered)
         self.end_token = self._end_token()
 
     def complete(self, request: ChatRequest) -> ChatReply:
         body: dict[str, Any] = {
-            "messages": list(request.messages),
+            "messages": chat_messages(written(request.messages, self._form)),
             "max_tokens": request.max_tokens or MAX_REPLY_TOKENS,
             "cache_prompt": False,
         }
+        if request.tools and self._form.tools:
+            body |= {"tools": tool_definitions(request.tools), "tool_choice": "none"}
         if request.schema is not None:
             body["response_format"] = {"type": "json_schema", "json_schema": {"schema": request.schema}}
         if request.temperature is not None:
@@ -78,8 +85,9 @@ class LocalModel:
     async def acomplete(self, request: ChatRequest) -> ChatReply:
         return await asyncio.to_thread(self.complete, request)
 
-    def prompt(self, messages: Sequence[Message], opening: str) -> list[int]:
-        return self._tokenize(self._rendered(messages) + opening, special=True)
+    def prompt(self, messages: Sequence[Message], opening: str, tools: Sequence[Candidate] = ()) -> list[int]:
+        shown = tools if self._form.tools else ()
+        return self._tokenize(self._rendered(written(messages, self._form), shown) + opening, special=True)
 
     def tokens(self, text: str) -> list[Token]:
         body = {"content": text, "add_special": False, "parse_special": False, "with_pieces": True}
@@ -131,12 +139,15 @@ class LocalModel:
 
     def _end_token(self) -> int:
         """The token that ends a reply, as the model's template writes it."""
-        said = [{"role": "user", "content": "x"}, {"role": "assistant", "content": _MARKER}]
+        said: list[Message] = [{"role": "user", "content": "x"}, {"role": "assistant", "content": _MARKER}]
         rendered = self._rendered([*said, {"role": "user", "content": "x"}])
         return self._tokenize(rendered.rpartition(_MARKER)[2], special=False)[0]
 
-    def _rendered(self, messages: Sequence[Message]) -> str:
-        return str(self._post("/apply-template", {"messages": list(messages)})["prompt"])
+    def _rendered(self, messages: Sequence[Message], tools: Sequence[Candidate] = ()) -> str:
+        body: dict[str, Any] = {"messages": chat_messages(messages)}
+        if tools:
+            body["tools"] = tool_definitions(tools)
+        return str(self._post("/apply-template", body)["prompt"])
 
     def _tokenize(self, text: str, *, special: bool) -> list[int]:
         """Tokens of a text in the template's language; `special` also adds what the model wants at the beginning."""

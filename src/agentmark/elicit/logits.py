@@ -12,8 +12,8 @@ from string import ascii_uppercase
 from typing import Literal
 
 from agentmark.elicit.errors import UnsupportedError
-from agentmark.elicit.labels import judged
-from agentmark.elicit.prompts import transcript
+from agentmark.elicit.labels import judged, mean_masses
+from agentmark.elicit.orders import checked_orders, rotated
 from agentmark.elicit.situation import Candidate, Elicitation, Message, Situation
 from agentmark.elicit.tokens import Ask, Reading, Token, TokenModel
 from agentmark.errors import SettingError
@@ -22,9 +22,9 @@ from agentmark.errors import SettingError
 OPENING = "Choice:"
 LINE_END = b"\n"
 
-_SYSTEM = (
-    "You plan the next step of an agent. Reply with one line: the word Choice, a colon, and the {what} of the option"
-    " that the agent should take next."
+_QUESTION = (
+    "Before you go on: which of these options is your next step? Take none of them yet. Reply with one line: the word"
+    " Choice, a colon, and the {what} of the option."
 )
 
 
@@ -40,31 +40,31 @@ class Logits:
         model: TokenModel,
         how: Literal["names", "labels"] = "names",
         *,
-        rotations: int = 1,
+        orders: int = 1,
         min_mass: float = 0.0,
         rng: random.Random | None = None,
     ) -> None:
-        """Options are shown in shuffled order; with `rotations`, labels are read in several orders and averaged. If
-        less than `min_mass` of the model's probability goes to the candidates, the list is not used.
+        """Options are shown in shuffled order; with `orders`, labels are read in several and averaged. If less
+        than `min_mass` of the model's probability goes to the candidates, the list is not used.
         """
         if how not in ("names", "labels"):
             raise SettingError("how", f"{how!r} is neither 'names' nor 'labels'")
-        if rotations < 1 or (how == "names" and rotations > 1):
-            raise SettingError("rotations", f"{rotations} is less than 1" if rotations < 1 else "is for labels")
+        if checked_orders(orders) > 1 and how == "names":
+            raise SettingError("orders", "is for labels")
         self.token_model = model
         self.name = f"logits-{how}"
         self._how = how
-        self._rotations = rotations
+        self._orders = orders
         self._min_mass = min_mass
         self._rng = rng or random.SystemRandom()
         self._labels: list[tuple[str, int]] = []
 
     def elicit(self, situation: Situation) -> Elicitation:
-        shown = self._rng.sample(situation.candidates, len(situation.candidates))
+        orders = rotated(situation.candidates, self._orders, self._rng)
         if self._how == "names":
-            masses, tokens = self._name_masses(situation, shown)
+            masses, tokens = self._name_masses(situation, orders[0])
         else:
-            masses, tokens = self._label_masses(situation, shown)
+            masses, tokens = self._label_masses(situation, orders)
         found = judged(masses, method=self.name, model=self.token_model.model, min_mass=self._min_mass)
         if found.weights is not None and not any(masses.values()):
             found = replace(found, weights=None, fault="no candidate has any probability")
@@ -75,7 +75,7 @@ class Logits:
 
     def _name_masses(self, situation: Situation, shown: Sequence[Candidate]) -> tuple[dict[str, float], int]:
         trie = name_trie(self.token_model, situation.names)
-        prompt = self.token_model.prompt(name_question(situation, shown), OPENING)
+        prompt = self.token_model.prompt(name_question(situation, shown), OPENING, situation.tools)
         nodes = list(trie.walk())
         asks = [node.ask(self.token_model.end_token) for node in nodes]
         readings = self.token_model.read(prompt, asks)
@@ -84,22 +84,20 @@ class Logits:
         masses |= trie.masses(by_path, self.token_model.end_token)
         return masses, len(prompt) + len(nodes) - 1
 
-    def _label_masses(self, situation: Situation, shown: Sequence[Candidate]) -> tuple[dict[str, float], int]:
-        count = len(shown)
-        labels = self._labels_for(count)
-        rounds = min(self._rotations, count)
-        masses = dict.fromkeys(situation.names, 0.0)
-        tokens = 0
-        for turn in range(rounds):
-            offset = turn * count // rounds
-            order = [*shown[offset:], *shown[:offset]]
-            prompt = self.token_model.prompt(_messages(situation, order, [label for label, _ in labels]), OPENING)
-            ask = Ask((), frozenset(token for _, token in labels))
+    def _label_masses(
+        self, situation: Situation, orders: Sequence[Sequence[Candidate]]
+    ) -> tuple[dict[str, float], int]:
+        labels = self._labels_for(len(situation.candidates))
+        ask = Ask((), frozenset(token for _, token in labels))
+        readings, tokens = [], 0
+        for order in orders:
+            question = _messages(situation, order, [label for label, _ in labels])
+            prompt = self.token_model.prompt(question, OPENING, situation.tools)
             [reading] = self.token_model.read(prompt, [ask])
-            for candidate, (_, token) in zip(order, labels, strict=True):
-                masses[candidate.name] += reading.probabilities[token] / rounds
+            by_name = dict(zip([option.name for option in order], [token for _, token in labels], strict=True))
+            readings.append({name: reading.probabilities[by_name[name]] for name in situation.names})
             tokens += len(prompt)
-        return masses, tokens
+        return mean_masses(readings), tokens
 
     def _labels_for(self, count: int) -> list[tuple[str, int]]:
         """A, B, and so on, then pairs of letters: those that are a single token of this model."""
@@ -119,18 +117,19 @@ class Logits:
 
 
 def name_question(situation: Situation, shown: Sequence[Candidate]) -> list[Message]:
-    """The question whose answer is a name, with the options in this order."""
+    """The agent's conversation, and the question whose answer is a name, with the options in this order."""
     return _messages(situation, shown, [""] * len(shown))
 
 
 def _messages(situation: Situation, shown: Sequence[Candidate], labels: Sequence[str]) -> list[Message]:
     lines = [
-        (f"{label}. " if label else "- ") + (f"{one.name}: {one.description}" if one.description else one.name)
-        for label, one in zip(labels, shown, strict=True)
+        (f"{label}. " if label else "- ")
+        + (f"{option.name}: {option.description}" if option.description else option.name)
+        for label, option in zip(labels, shown, strict=True)
     ]
-    what = "letter" if labels[0] else "exact name"
-    text = f"{transcript(situation.messages)}\n\nOptions:\n" + "\n".join(lines)
-    return [{"role": "system", "content": _SYSTEM.format(what=what)}, {"role": "user", "content": text}]
+    question = _QUESTION.format(what="letter" if labels[0] else "exact name")
+    text = f"{question}\n\nOptions:\n" + "\n".join(lines)
+    return [*situation.messages, {"role": "user", "content": text}]
 
 
 @dataclass(slots=True)

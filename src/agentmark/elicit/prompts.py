@@ -4,10 +4,11 @@ A prompt is asked with the candidates in the order in which they shall be shown.
 """
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from agentmark.elicit.conversation import text_of
 from agentmark.elicit.parse import Stated, parse_weights, parse_weights_and_arguments
 from agentmark.elicit.situation import Candidate, Message, Situation
 
@@ -20,35 +21,25 @@ class Prompt:
     messages: Callable[[Situation, Sequence[Candidate]], list[Message]]
     parse: Callable[[str, Sequence[str]], Stated]
     schema: Callable[[Sequence[Candidate]], dict[str, Any]]
+    # Whether the question follows the agent's own messages; else they are told inside of it.
+    keeps_roles: bool = False
 
 
 def transcript(messages: Sequence[Message]) -> str:
-    """A conversation as text, so that it can be shown to a model without being continued by it."""
+    """A conversation as text, for the paper's prompts. A tool's output may hold lines that look like other roles'."""
     return "\n".join([line for message in messages for line in _lines(message)])
 
 
 def _lines(message: Message) -> list[str]:
     role = str(message.get("role", "user"))
     lines = []
-    text = _text(message.get("content"))
+    text = text_of(message.get("content"))
     if text:
         lines.append(f"[{role}] {text}")
     for call in message.get("tool_calls") or ():
         function = call.get("function", call)
-        lines.append(f"[{role} calls] {function.get('name')} {_text(function.get('arguments'))}")
+        lines.append(f"[{role} calls] {function.get('name')} {text_of(function.get('arguments'))}")
     return lines
-
-
-def _text(content: object) -> str:
-    """The text of a message: plain, or in parts of which only text can be shown."""
-    if content is None:
-        return ""
-    if isinstance(content, str):
-        return content
-    if isinstance(content, Sequence):
-        parts = [part if isinstance(part, Mapping) else {"text": str(part)} for part in content]
-        return " ".join([str(part["text"]) if "text" in part else f"({part.get('type', 'part')})" for part in parts])
-    return json.dumps(content, ensure_ascii=False, default=str)
 
 
 def _described(candidates: Sequence[Candidate]) -> str:
@@ -70,31 +61,21 @@ def _names_json(candidates: Sequence[Candidate]) -> str:
 
 # --- any agent -----------------------------------------------------------------------------------------------------
 
-_GENERAL_SYSTEM = (
-    "You plan the next step of an agent. You are shown its conversation and its options. State how likely it is that"
-    " each option is what the agent should do next. Reply with one JSON object only: every option's exact name with its"
-    " probability, a number from 0 to 1. They sum to 1."
-)
-_GENERAL_EXAMPLE: tuple[Message, Message] = (
-    {
-        "role": "user",
-        "content": "Conversation:\n[user] Is it warmer in Oslo or in Rome today?\n[assistant calls] weather Oslo\n"
-        "[tool] 4 degrees\n\nOptions:\n- search_news\n- weather: current weather of a city\n- (answer)\n\n"
-        'Names: ["search_news", "weather", "(answer)"]',
-    },
-    {"role": "assistant", "content": '{"search_news": 0.02, "weather": 0.93, "(answer)": 0.05}'},
+_GENERAL_QUESTION = (
+    "Before you go on: how likely is each of these options to be your next step? Take none of them yet. Reply with one"
+    " JSON object only: every option's exact name with its probability, a number from 0 to 1. They sum to 1.\n\n"
+    'With the options "search_news", "weather" and "(answer)", a reply could be:\n'
+    '{"search_news": 0.02, "weather": 0.93, "(answer)": 0.05}'
 )
 
 
 def _general_messages(situation: Situation, shown: Sequence[Candidate]) -> list[Message]:
-    question = (
-        f"Conversation:\n{transcript(situation.messages)}\n\nOptions:\n{_described(shown)}\n\n"
-        f"Names: {_names_json(shown)}"
-    )
-    return [{"role": "system", "content": _GENERAL_SYSTEM}, *_GENERAL_EXAMPLE, {"role": "user", "content": question}]
+    """The agent's conversation as it is, and one message of ours: the model is asked as the agent that it is."""
+    question = f"{_GENERAL_QUESTION}\n\nOptions:\n{_described(shown)}\n\nNames: {_names_json(shown)}"
+    return [*situation.messages, {"role": "user", "content": question}]
 
 
-GENERAL = Prompt("general", _general_messages, parse_weights, _numbers_schema)
+GENERAL = Prompt("general", _general_messages, parse_weights, _numbers_schema, keeps_roles=True)
 
 # --- ALFWorld ------------------------------------------------------------------------------------------------------
 
@@ -153,7 +134,7 @@ def _alfworld_messages(situation: Situation, shown: Sequence[Candidate]) -> list
 def _plain(situation: Situation) -> str:
     """One observation stands as it is; a conversation as a transcript."""
     if len(situation.messages) == 1:
-        return _text(situation.messages[0].get("content"))
+        return text_of(situation.messages[0].get("content"))
     return transcript(situation.messages)
 
 
@@ -193,7 +174,7 @@ def _toolbench_messages(situation: Situation, shown: Sequence[Candidate]) -> lis
     tools = [{"name": one.name, "description": one.description, "parameters": dict(one.schema or {})} for one in shown]
     query, later = situation.details.get("query"), situation.messages
     if query is None:
-        query, later = _text(situation.messages[0].get("content")), situation.messages[1:]
+        query, later = text_of(situation.messages[0].get("content")), situation.messages[1:]
     block = json.dumps(tools, ensure_ascii=False, indent=1, default=str)
     text = f"User Query: {query}\nTools: {block}\n\n{_TOOLBENCH_EXAMPLE}"
     messages: list[Message] = [{"role": "system", "content": _TOOLBENCH_SYSTEM}, {"role": "user", "content": text}]

@@ -48,10 +48,14 @@ class Proposals:
         if self.granularity not in GRANULARITIES:
             raise SettingError("granularity", f"{self.granularity!r} is none of {', '.join(GRANULARITIES)}")
 
-    def obstacle(self, *, temperature: float | None, runs_hosted_tools: bool) -> str | None:
+    def obstacle(
+        self, *, temperature: float | None = None, seed: int | None = None, runs_hosted_tools: bool = False
+    ) -> str | None:
         """Why a request is not to be sampled several times, or None."""
         if temperature == 0:
             return "at temperature 0 every sample would be the same"
+        if seed is not None:
+            return "with a fixed seed every sample would be the same"
         if runs_hosted_tools and not self.hosted_tools:
             return "tools that run at the provider would run once for each sample"
         return None
@@ -87,7 +91,7 @@ def _name_of_call(call: ToolCall, names: frozenset[str], digest: Digest | None) 
 
 
 def canonical_arguments(arguments: Any) -> bytes:
-    """Arguments that are equal as JSON are equal here. Text that is no JSON, which models write too, stands as it is."""
+    """Arguments that are equal as JSON are equal here. Text that is no JSON, as models write too, stands as it is."""
     value = arguments
     if isinstance(arguments, str | bytes) and arguments:
         try:

@@ -1,5 +1,6 @@
 """What an elicitor is asked, and what it answers."""
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, Self
@@ -27,7 +28,10 @@ class Candidate:
 ANSWER_CANDIDATE = Candidate(ANSWER, "Answer the user now, without calling a tool.")
 
 Candidates = Iterable[Candidate | str] | Mapping[str, str]
+# {"role": "system" | "user" | "assistant" | "tool", "content": text}; of an assistant perhaps with "tool_calls":
+# [{"id": text, "name": text, "arguments": object or JSON text}]; of a tool perhaps with "tool_call_id" and "name".
 Message = Mapping[str, Any]
+_TOOL_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +66,14 @@ class Situation:
     def names(self) -> list[str]:
         return [candidate.name for candidate in self.candidates]
 
+    @property
+    def tools(self) -> tuple[Candidate, ...]:
+        """The candidates that a provider can be told of as tools, in the agent's order: all but the answer, if any has
+        a schema or a tool was called before. Actions and subgoals are none."""
+        named = tuple([one for one in self.candidates if one.name != ANSWER and is_tool_name(one.name)])
+        called = any(message.get("tool_calls") for message in self.messages)
+        return named if called or any(tool.schema is not None for tool in named) else ()
+
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
@@ -69,6 +81,8 @@ class ToolCall:
 
     name: str
     arguments: Any = field(default=None, repr=False)
+    # What results refer to; empty where nobody gave one. Two samples of one call have two.
+    id: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,6 +136,11 @@ class Elicitation:
             "model": one_line(self.model),
             **{name: value for name, value in optional.items() if value is not None},
         }
+
+
+def is_tool_name(name: str) -> bool:
+    """Whether every provider takes it as the name of a tool."""
+    return _TOOL_NAME.fullmatch(name) is not None
 
 
 def whole(count: object) -> int | None:

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
-from agentmark.elicit.situation import Message
+from agentmark.elicit.situation import Candidate, Message
 
 
 class Token(NamedTuple):
@@ -38,8 +38,9 @@ class TokenModel(Protocol):
     def end_token(self) -> int:
         """What the model writes when its reply is complete."""
 
-    def prompt(self, messages: Sequence[Message], opening: str) -> list[int]:
-        """The tokens of a conversation in the model's own template, and of the words its reply begins with."""
+    def prompt(self, messages: Sequence[Message], opening: str, tools: Sequence[Candidate] = ()) -> list[int]:
+        """The tokens of a conversation in the model's own template, and of the words its reply begins with. The tools
+        are those that the agent has."""
 
     def tokens(self, text: str) -> list[Token]:
         """The tokens of a text, none of them special."""

@@ -5,8 +5,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Self
 
+from agentmark.elicit.conversation import chat_messages, read_arguments, tool_definitions
 from agentmark.elicit.errors import UpstreamError
-from agentmark.elicit.situation import Message
+from agentmark.elicit.situation import Candidate, Message
+from agentmark.elicit.templates import form_for, written
 from agentmark.elicit.tokens import Ask, Reading, Token
 from agentmark.errors import MissingExtraError, SettingError
 
@@ -38,10 +40,13 @@ class TransformersModel:
         self._device = device
         self._lock = threading.RLock()
         self._texts: dict[int, bytes] | None = None
+        # What its template shows of calls, tool output and tools.
+        self._form = form_for(self._rendered)
         self.end_token = self._end_token()
 
-    def prompt(self, messages: Sequence[Message], opening: str) -> list[int]:
-        rendered = self._rendered(messages, reply=True) + opening
+    def prompt(self, messages: Sequence[Message], opening: str, tools: Sequence[Candidate] = ()) -> list[int]:
+        shown = tools if self._form.tools else ()
+        rendered = self._rendered(written(messages, self._form), shown) + opening
         tokens: list[int] = self._tokenizer(rendered, add_special_tokens=False)["input_ids"]
         return tokens
 
@@ -81,10 +86,13 @@ class TransformersModel:
         ids = self._torch.tensor([tokens], device=self._device)
         return self._network(input_ids=ids, past_key_values=past, use_cache=True)
 
-    def _rendered(self, messages: Sequence[Message], *, reply: bool) -> str:
+    def _rendered(self, messages: Sequence[Message], tools: Sequence[Candidate] = (), *, reply: bool = True) -> str:
         return str(
             self._tokenizer.apply_chat_template(
-                [dict(message) for message in messages], tokenize=False, add_generation_prompt=reply
+                [_with_objects(message) for message in chat_messages(messages)],
+                tools=tool_definitions(tools) or None,
+                tokenize=False,
+                add_generation_prompt=reply,
             )
         )
 
@@ -101,6 +109,13 @@ class TransformersModel:
             pieces = self._tokenizer.get_vocab()
             self._texts = {id_: _bytes(piece) for piece, id_ in pieces.items() if id_ not in special}
         return self._texts
+
+
+def _with_objects(message: dict[str, Any]) -> dict[str, Any]:
+    """Templates write the arguments of calls themselves, and want them as objects."""
+    for call in message.get("tool_calls", ()):
+        call["function"]["arguments"] = read_arguments(call["function"]["arguments"])
+    return message
 
 
 def _bytes(piece: str) -> bytes:

@@ -105,6 +105,10 @@ class Session:
             raise DistributionError("choice", f"{behavior!r} is not among the behaviors")
         return self._logged(self._claim(step_index, context), distribution, behavior, reason=reason, meta=meta)
 
+    def another(self) -> "Session":
+        """A run beside this one, with the same mark and a fresh random nonce."""
+        return Session(self._marker, secrets.token_hex(SESSION_NONCE_SIZE), 0)
+
     def argument_digest(self, arguments: bytes) -> str:
         """What stands for a call's arguments in the names of this session's behaviors (spec, section 8.1)."""
         return self._marker.argument_digest(self.id, arguments)

@@ -1,13 +1,10 @@
 """A provider on the loopback that speaks HTTP as the real ones do, and says what it was told to say."""
 
 import json
-import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any, Self
+from dataclasses import dataclass, field
 
-Body = dict[str, Any]
+from agentmark.testing.server import Asked, Body, LoopbackServer, Said
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,68 +13,47 @@ class Refusal:
 
     status: int
     message: str = "refused by script"
+    headers: Mapping[str, str] = field(default_factory=dict)
 
 
 # A list is a stream: its bodies are sent one after the other, as server-sent events.
 Answer = Callable[[Body], "Body | list[Body] | Refusal"]
 
 
-class FakeProvider:
+class FakeProvider(LoopbackServer):
     """Serves the routes it is given: a path such as "/v1/chat/completions" to a function from request to response body.
 
     Every other path is a 404, so that what a provider does not have can be tested too. Use it in a `with` block:
-    `base_url` is what a client is pointed at, `requests` what it was asked.
+    `base_url` is what a client is pointed at, `requests` what it was asked, `connections` over how many connections.
     """
 
     def __init__(
         self, routes: Mapping[str, Answer | Refusal], *, on_headers: Callable[[Mapping[str, str]], None] | None = None
     ) -> None:
         """`on_headers` is shown the headers of each request."""
+        super().__init__(self._answer)
         self.requests: list[tuple[str, Body]] = []
-        provider = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-                provider.requests.append((self.path, body))
-                if on_headers is not None:
-                    on_headers(dict(self.headers.items()))
-                route = routes.get(self.path, Refusal(404, f"no route {self.path}"))
-                said = route if isinstance(route, Refusal) else route(body)
-                if isinstance(said, Refusal):
-                    self._send(said.status, json.dumps({"error": {"message": said.message}}))
-                elif isinstance(said, list):
-                    events = [json.dumps(event) for event in said] + ["[DONE]"]
-                    self._send(200, "".join([f"data: {event}\n\n" for event in events]), "text/event-stream")
-                else:
-                    self._send(200, json.dumps(said))
-
-            def _send(self, status: int, content: str, kind: str = "application/json") -> None:
-                data = content.encode("utf-8")
-                self.send_response(status)
-                self.send_header("Content-Type", kind)
-                self.send_header("Content-Length", str(len(data)))
-                self.end_headers()
-                self.wfile.write(data)
-
-            def log_message(self, *_: object) -> None:
-                """Silence: tests have their own output."""
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True)
+        self._routes = routes
+        self._on_headers = on_headers
 
     @property
     def base_url(self) -> str:
-        return f"http://127.0.0.1:{self._server.server_port}/v1"
+        return f"{self.root_url}/v1"
 
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join()
+    def _answer(self, asked: Asked) -> Said:
+        body = asked.body or {}
+        self.requests.append((asked.path, body))
+        if self._on_headers is not None:
+            self._on_headers(asked.headers)
+        route = self._routes.get(asked.path, Refusal(404, f"no route {asked.path}"))
+        said = route if isinstance(route, Refusal) else route(body)
+        if isinstance(said, Refusal):
+            return Said.json(said.status, {"error": {"message": said.message}}, said.headers)
+        if isinstance(said, list):
+            events = [json.dumps(event) for event in said] + ["[DONE]"]
+            stream = "".join([f"data: {event}\n\n" for event in events])
+            return Said(200, stream.encode("utf-8"), "text/event-stream")
+        return Said.json(200, said)
 
 
 def chat_answer(

@@ -6,8 +6,9 @@ It answers the questions of `agentmark.wire.apis.Api`.
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from agentmark.elicit.situation import ANSWER, Candidate, Message
+from agentmark.elicit.situation import ANSWER, Candidate, Message, ToolCall, whole
 from agentmark.wire.behaviors import left_to_decide
+from agentmark.wire.forcing import Rung, instruction
 from agentmark.wire.messages import message, text_of
 from agentmark.wire.shapes import object_at, objects_at, text_at
 
@@ -35,8 +36,12 @@ def candidates(body: Mapping[str, Any]) -> list[Candidate]:
     return left_to_decide(tools, may_answer=_OPEN_CHOICES[choice])
 
 
-def can_force(body: Mapping[str, Any]) -> bool:
-    return not any(text_at(tool, "type").startswith(_UNFORCED_KINDS) for tool in objects_at(body, "tools"))
+def runs_hosted_tools(body: Mapping[str, Any]) -> bool:
+    return bool(objects_at(body, "mcp_servers")) or any(_runs_at_anthropic(tool) for tool in objects_at(body, "tools"))
+
+
+def calls_one_at_most(body: Mapping[str, Any]) -> bool:
+    return object_at(body, "tool_choice").get("disable_parallel_tool_use") is True
 
 
 def conversation(body: Mapping[str, Any]) -> list[Message]:
@@ -53,29 +58,38 @@ def conversation(body: Mapping[str, Any]) -> list[Message]:
     return messages
 
 
-def forced(body: Mapping[str, Any], behavior: str | None) -> dict[str, Any]:
-    """The body with one way to go. Tools that run at Anthropic stay; for an answer without any, the agent's too.
-
-    Models that think, and some that do not, refuse a forced choice or a change of tools: then it is for the caller
-    to send the request as it was.
-    """
-    if behavior is None:
-        return dict(body)
-    tools = objects_at(body, "tools")
-    hosted = [tool for tool in tools if not _own_name(tool)]
+def forced(body: Mapping[str, Any], behavior: str, rung: Rung) -> dict[str, Any] | None:
+    """Models that think, and some that do not, refuse a named choice. There is no list of allowed tools here."""
+    if rung == Rung.INSTRUCTION:
+        said = {"role": "user", "content": instruction(behavior)}
+        return {**body, "messages": [*objects_at(body, "messages"), said]}
+    if rung == Rung.ALLOWED or not _can_be_named(body):
+        return None
     if behavior == ANSWER:
-        return {**body, "tools": hosted} if hosted else {**body, "tool_choice": {"type": "none"}}
-    chosen = [tool for tool in tools if _own_name(tool) == behavior]
-    choice = {"type": "tool", "name": behavior}
+        # Nor could a tool of Anthropic's be used on the way to the answer then.
+        return None if runs_hosted_tools(body) else {**body, "tool_choice": {"type": "none"}}
+    choice: dict[str, Any] = {"type": "tool", "name": behavior}
     # Whether the agent takes several calls at once is said in the choice, and is the agent's to say.
     asked = object_at(body, "tool_choice")
     if "disable_parallel_tool_use" in asked:
         choice["disable_parallel_tool_use"] = asked["disable_parallel_tool_use"]
-    return {**body, "tools": [*hosted, *chosen], "tool_choice": choice}
+    return {**body, "tool_choice": choice}
 
 
-def calls(reply: Mapping[str, Any]) -> list[str]:
+def choices(reply: Mapping[str, Any]) -> list[dict[str, Any]]:
+    return [dict(reply)]
+
+
+def calls(reply: Mapping[str, Any]) -> list[ToolCall]:
     return _calls_of(objects_at(reply, "content"))
+
+
+def tokens(reply: Mapping[str, Any]) -> tuple[int | None, int | None]:
+    """What was read from the cache, or written to it, is counted apart there; it was read all the same."""
+    usage = object_at(reply, "usage")
+    parts = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
+    read = [count for count in [whole(usage.get(part)) for part in parts] if count is not None]
+    return sum(read) if read else None, whole(usage.get("output_tokens"))
 
 
 def text(reply: Mapping[str, Any]) -> str:
@@ -87,11 +101,13 @@ def stream() -> "_Stream":
 
 
 class _Stream:
-    """A block begins with its kind and name; deltas add text, or arguments that need not be read."""
+    """A block begins with its kind and name; deltas add text, or arguments in pieces of JSON."""
 
     def __init__(self) -> None:
         self.finished = False
         self._begun: list[Mapping[str, Any]] = []
+        # The pieces of the arguments of each block that was begun.
+        self._pieces: list[list[str]] = []
         self._said: list[str] = []
 
     def add(self, event: Mapping[str, Any]) -> None:
@@ -99,9 +115,14 @@ class _Stream:
         if kind == "content_block_start":
             block = object_at(event, "content_block")
             self._begun.append(block)
+            self._pieces.append([])
             self._said.append(text_at(block, "text"))
         elif kind == "content_block_delta":
-            self._said.append(text_at(object_at(event, "delta"), "text"))
+            delta = object_at(event, "delta")
+            self._said.append(text_at(delta, "text"))
+            if self._pieces:
+                # Blocks come one after the other: a piece belongs to the last that was begun.
+                self._pieces[-1].append(text_at(delta, "partial_json"))
         elif kind == "message_delta":
             # Some who speak this API leave out the last event, which comes after this.
             self.finished = self.finished or bool(text_at(object_at(event, "delta"), "stop_reason"))
@@ -109,33 +130,48 @@ class _Stream:
             self.finished = True
 
     @property
-    def calls(self) -> list[str]:
-        return _calls_of(self._begun)
+    def calls(self) -> list[ToolCall]:
+        blocks = []
+        for block, pieces in zip(self._begun, self._pieces, strict=True):
+            written = "".join(pieces)
+            blocks.append({**block, "input": written} if written else block)
+        return _calls_of(blocks)
 
     @property
     def text(self) -> str:
         return "".join(self._said)
 
 
+def _can_be_named(body: Mapping[str, Any]) -> bool:
+    return not any(text_at(tool, "type").startswith(_UNFORCED_KINDS) for tool in objects_at(body, "tools"))
+
+
+def _runs_at_anthropic(tool: Mapping[str, Any]) -> bool:
+    kind = text_at(tool, "type") or "custom"
+    return kind != "custom" and not kind.startswith(_CLIENT_KINDS)
+
+
 def _own_name(tool: Mapping[str, Any]) -> str:
     """What a tool of the agent's is called by; empty if it runs at Anthropic, has no name, or only code may call it."""
-    kind = text_at(tool, "type") or "custom"
     callers = tool.get("allowed_callers")
     only_code_calls_it = isinstance(callers, list) and bool(callers) and "direct" not in callers
-    runs_here = kind == "custom" or kind.startswith(_CLIENT_KINDS)
-    return text_at(tool, "name") if runs_here and not only_code_calls_it else ""
+    return "" if _runs_at_anthropic(tool) or only_code_calls_it else text_at(tool, "name")
 
 
-def _calls_of(blocks: Iterable[Mapping[str, Any]]) -> list[str]:
+def _calls_of(blocks: Iterable[Mapping[str, Any]]) -> list[ToolCall]:
     """Calls that ran at Anthropic are blocks of other types: server_tool_use, mcp_tool_use."""
-    return [text_at(block, "name") for block in blocks if block.get("type") == "tool_use"]
+    return [_call(block) for block in blocks if block.get("type") == "tool_use"]
+
+
+def _call(block: Mapping[str, Any]) -> ToolCall:
+    return ToolCall(text_at(block, "name"), block.get("input", {}), text_at(block, "id"))
 
 
 def _read_blocks(role: str, blocks: Iterable[Mapping[str, Any]]) -> list[Message]:
     """The blocks of one message. Results, and instructions in between, stand in messages of their own."""
     messages: list[Message] = []
     said: list[str] = []
-    made: list[tuple[str, Any]] = []
+    made: list[ToolCall] = []
 
     def close_message() -> None:
         if said or made:
@@ -147,12 +183,13 @@ def _read_blocks(role: str, blocks: Iterable[Mapping[str, Any]]) -> list[Message
         kind = text_at(block, "type")
         if kind.endswith("tool_result"):
             close_message()
-            messages.append(message("tool", text_of(block.get("content"))))
+            result = text_of(block.get("content"))
+            messages.append(message("tool", result, answers=text_at(block, "tool_use_id")))
         elif kind == "mid_conv_system":
             close_message()
             messages.append(message("system", text_of(block.get("content"))))
         elif kind.endswith("tool_use"):
-            made.append((text_at(block, "name"), block.get("input", {})))
+            made.append(_call(block))
         elif kind not in ("thinking", "redacted_thinking"):
             said.append(text_of([block]))
     close_message()

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
-from agentmark.elicit.situation import ANSWER, ANSWER_CANDIDATE, Candidate
+from agentmark.elicit.situation import ANSWER, ANSWER_CANDIDATE, Candidate, ToolCall
 
 
 def with_answer(tools: Iterable[Candidate], *, may_answer: bool = True) -> list[Candidate]:
@@ -23,14 +23,15 @@ def left_to_decide(tools: Iterable[Candidate], *, may_answer: bool) -> list[Cand
     return listed if len(listed) > 1 else []
 
 
-def what_was_done(calls: Sequence[str], chosen: str | None) -> str:
-    """The behavior that a reply shows, from the names of the tools it calls.
+def what_was_done(calls: Sequence[ToolCall], chosen: str | None) -> str:
+    """The behavior that a reply shows, from the tools it calls.
 
     Several calls of the chosen tool are obedience; a reply that also calls another tool is not.
     """
     if not calls:
         return ANSWER
-    others = [name for name in calls if name != chosen]
-    done = others[0] if others else calls[0]
+    names = [call.name for call in calls]
+    others = [name for name in names if name != chosen]
+    done = others[0] if others else names[0]
     # A model may call a tool by any name it makes up; a record holds no empty or broken text.
     return done.encode("utf-8", "replace").decode("utf-8") or "(unnamed)"

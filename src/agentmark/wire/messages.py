@@ -3,15 +3,23 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from agentmark.elicit.situation import Message
+from agentmark.elicit.situation import Message, ToolCall
 
 
-def message(role: str, text: str, calls: Iterable[tuple[str, Any]] = ()) -> Message:
-    """Its text, and the calls it makes: names with their arguments."""
-    tool_calls = [{"name": name, "arguments": arguments} for name, arguments in calls]
-    if not tool_calls:
-        return {"role": role, "content": text}
-    return {"role": role, "content": text, "tool_calls": tool_calls}
+def message(role: str, text: str, calls: Iterable[ToolCall] = (), *, answers: str = "") -> Message:
+    """Its text, the calls it makes, and the id of the call that it answers, where it is a result."""
+    said: dict[str, Any] = {"role": role, "content": text}
+    tool_calls = [_written(call) for call in calls]
+    if tool_calls:
+        said["tool_calls"] = tool_calls
+    if answers:
+        said["tool_call_id"] = answers
+    return said
+
+
+def _written(call: ToolCall) -> dict[str, Any]:
+    named = {"name": call.name, "arguments": call.arguments}
+    return {"id": call.id, **named} if call.id else named
 
 
 def text_of(content: object) -> str:

@@ -7,8 +7,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from agentmark.elicit.situation import ANSWER, Candidate, Message
+from agentmark.elicit.situation import ANSWER, Candidate, Message, ToolCall, whole
 from agentmark.wire.behaviors import left_to_decide
+from agentmark.wire.forcing import Rung, instruction
 from agentmark.wire.messages import message, text_of
 from agentmark.wire.shapes import object_at, objects_at, text_at
 
@@ -17,54 +18,71 @@ PATH = "/v1/chat/completions"
 # The kinds of tools that the agent runs; each is described under the name of its kind. Others run at the provider,
 # inside a reply, and are no decision of the agent's.
 _OWN_KINDS = ("function", "custom")
-# What leaves the choice open, and whether the agent may then answer. A named tool, or a list of allowed ones, is the
-# agent's own decision and stands.
+# What leaves the choice open, and whether the agent may then answer. A named tool is the agent's own decision and
+# stands; a list of allowed ones leaves those open.
 _OPEN_CHOICES = {"auto": True, "required": False, "any": False}
 
 
 def candidates(body: Mapping[str, Any]) -> list[Candidate]:
     choice = body.get("tool_choice") or "auto"
+    allowed = object_at(choice, "allowed_tools")
+    if allowed:
+        choice = text_at(allowed, "mode")
     if not isinstance(choice, str) or choice not in _OPEN_CHOICES:
         return []
+    names = [text_at(_described(tool), "name") for tool in objects_at(allowed, "tools")] if allowed else None
     tools = []
     for tool in objects_at(body, "tools"):
         described = _described(tool)
         name = text_at(described, "name")
-        if name:
+        if name and (names is None or name in names):
             tools.append(Candidate(name, text_at(described, "description"), object_at(described, "parameters") or None))
     return left_to_decide(tools, may_answer=_OPEN_CHOICES[choice])
 
 
-def can_force(body: Mapping[str, Any]) -> bool:
-    """Every tool of the agent's has a name here."""
-    return True
+def runs_hosted_tools(body: Mapping[str, Any]) -> bool:
+    """Some models look things up by themselves when they are given options for it."""
+    return "web_search_options" in body or any(_own_kind(tool) is None for tool in objects_at(body, "tools"))
+
+
+def calls_one_at_most(body: Mapping[str, Any]) -> bool:
+    return body.get("parallel_tool_calls") is False
 
 
 def conversation(body: Mapping[str, Any]) -> list[Message]:
     return [_read_message(said) for said in objects_at(body, "messages")]
 
 
-def forced(body: Mapping[str, Any], behavior: str | None) -> dict[str, Any]:
-    """The body with one way to go. Tools that run at the provider are no decision of the agent's: they stay.
-
-    For an answer the agent's tools stay too, where `tool_choice` can forbid them: some providers want those that the
-    conversation called before to be defined.
-    """
-    if behavior is None:
-        return dict(body)
-    tools = objects_at(body, "tools")
-    hosted = [tool for tool in tools if _own_kind(tool) is None]
+def forced(body: Mapping[str, Any], behavior: str, rung: Rung) -> dict[str, Any] | None:
+    if rung == Rung.INSTRUCTION:
+        said = {"role": "user", "content": instruction(behavior)}
+        return {**body, "messages": [*objects_at(body, "messages"), said]}
     if behavior == ANSWER:
-        return {**body, "tools": hosted} if hosted else {**body, "tool_choice": "none"}
-    chosen = [tool for tool in tools if text_at(_described(tool), "name") == behavior]
+        # Nor could a tool of the provider's be used on the way to the answer then.
+        is_forbidden = rung == Rung.NAMED and not runs_hosted_tools(body)
+        return {**body, "tool_choice": "none"} if is_forbidden else None
+    chosen = [tool for tool in objects_at(body, "tools") if text_at(_described(tool), "name") == behavior]
     kind = (_own_kind(chosen[-1]) if chosen else None) or "function"
-    return {**body, "tools": [*hosted, *chosen], "tool_choice": {"type": kind, kind: {"name": behavior}}}
+    named = {"type": kind, kind: {"name": behavior}}
+    if rung == Rung.NAMED:
+        return {**body, "tool_choice": named}
+    allowed = {"mode": "required", "tools": [named]}
+    return {**body, "tool_choice": {"type": "allowed_tools", "allowed_tools": allowed}}
 
 
-def calls(reply: Mapping[str, Any]) -> list[str]:
+def choices(reply: Mapping[str, Any]) -> list[dict[str, Any]]:
+    listed = objects_at(reply, "choices")
+    return [{**reply, "choices": [choice]} for choice in listed] or [dict(reply)]
+
+
+def calls(reply: Mapping[str, Any]) -> list[ToolCall]:
     messages = [object_at(choice, "message") for choice in objects_at(reply, "choices")]
-    made = [call for said in messages for call in objects_at(said, "tool_calls")]
-    return [text_at(_described(call), "name") for call in made]
+    return [_call(call) for said in messages for call in objects_at(said, "tool_calls")]
+
+
+def tokens(reply: Mapping[str, Any]) -> tuple[int | None, int | None]:
+    usage = object_at(reply, "usage")
+    return whole(usage.get("prompt_tokens")), whole(usage.get("completion_tokens"))
 
 
 def text(reply: Mapping[str, Any]) -> str:
@@ -85,6 +103,7 @@ class _Call:
 
     id: str = ""
     name: str = ""
+    pieces: list[str] = field(default_factory=list)
 
     def is_another(self, call_id: str, name: str) -> bool:
         """Whether a piece in this call's slot begins another call.
@@ -94,11 +113,12 @@ class _Call:
         """
         return bool(self.name and name and call_id) and call_id != self.id
 
-    def add(self, call_id: str, name: str) -> None:
+    def add(self, call_id: str, name: str, arguments: str) -> None:
         """A name may come in pieces, and some providers repeat it whole."""
         self.id = self.id or call_id
         if name != self.name:
             self.name += name
+        self.pieces.append(arguments)
 
 
 @dataclass(slots=True)
@@ -121,16 +141,17 @@ class _Choice:
         index = part.get("index")
         slot = self.slots.setdefault(index if isinstance(index, int) else position, [])
         call_id = text_at(part, "id")
-        name = text_at(_described(part), "name")
+        described = _described(part)
+        name = text_at(described, "name")
         if not slot or slot[-1].is_another(call_id, name):
             slot.append(_Call())
-        slot[-1].add(call_id, name)
+        slot[-1].add(call_id, name, text_at(described, "arguments") or text_at(described, "input"))
 
     @property
-    def calls(self) -> Iterator[str]:
+    def calls(self) -> Iterator[ToolCall]:
         for _, slot in sorted(self.slots.items()):
             for call in slot:
-                yield call.name
+                yield ToolCall(call.name, "".join(call.pieces), call.id)
 
 
 class _Stream:
@@ -151,8 +172,8 @@ class _Stream:
                 choice.finished = True
 
     @property
-    def calls(self) -> list[str]:
-        return [name for _, choice in sorted(self._choices.items()) for name in choice.calls]
+    def calls(self) -> list[ToolCall]:
+        return [call for _, choice in sorted(self._choices.items()) for call in choice.calls]
 
     @property
     def text(self) -> str:
@@ -186,11 +207,13 @@ def _text_parts(content: object) -> str:
     return "".join([text_at(part, "text") for part in content]) if isinstance(content, list) else ""
 
 
+def _call(call: Mapping[str, Any]) -> ToolCall:
+    function = _described(call)
+    arguments = function.get("arguments", function.get("input", ""))
+    return ToolCall(text_at(function, "name"), arguments, text_at(call, "id"))
+
+
 def _read_message(said: Mapping[str, Any]) -> Message:
-    made = []
-    for call in objects_at(said, "tool_calls"):
-        function = _described(call)
-        arguments = function.get("arguments", function.get("input", ""))
-        made.append((text_at(function, "name"), arguments))
+    made = [_call(call) for call in objects_at(said, "tool_calls")]
     shown = text_of(said.get("content")) or text_at(said, "refusal")
-    return message(text_at(said, "role") or "user", shown, made)
+    return message(text_at(said, "role") or "user", shown, made, answers=text_at(said, "tool_call_id"))

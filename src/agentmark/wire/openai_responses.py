@@ -6,8 +6,9 @@ It answers the questions of `agentmark.wire.apis.Api`.
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from agentmark.elicit.situation import ANSWER, Candidate, Message
+from agentmark.elicit.situation import ANSWER, Candidate, Message, ToolCall, whole
 from agentmark.wire.behaviors import left_to_decide
+from agentmark.wire.forcing import Rung, instruction
 from agentmark.wire.messages import message, text_of
 from agentmark.wire.shapes import object_at, objects_at, text_at
 
@@ -40,18 +41,26 @@ _OPEN_CHOICES = {"auto": True, "required": False}
 
 def candidates(body: Mapping[str, Any]) -> list[Candidate]:
     choice = body.get("tool_choice") or "auto"
+    is_list = text_at(choice, "type") == "allowed_tools"
+    names = [_own_name(tool) for tool in objects_at(choice, "tools")] if is_list else None
+    if is_list:
+        choice = text_at(choice, "mode")
     if not isinstance(choice, str) or choice not in _OPEN_CHOICES:
         return []
     tools = []
     for tool in _tools(body):
         name = _own_name(tool)
-        if name:
+        if name and (names is None or name in names):
             tools.append(Candidate(name, text_at(tool, "description"), object_at(tool, "parameters") or None))
     return left_to_decide(tools, may_answer=_OPEN_CHOICES[choice])
 
 
-def can_force(body: Mapping[str, Any]) -> bool:
-    return not any(tool.get("type") in _UNFORCED_KINDS for tool in objects_at(body, "tools"))
+def runs_hosted_tools(body: Mapping[str, Any]) -> bool:
+    return any(not _own_name(tool) for tool in _tools(body))
+
+
+def calls_one_at_most(body: Mapping[str, Any]) -> bool:
+    return body.get("parallel_tool_calls") is False
 
 
 def conversation(body: Mapping[str, Any]) -> list[Message]:
@@ -69,22 +78,36 @@ def conversation(body: Mapping[str, Any]) -> list[Message]:
     return messages
 
 
-def forced(body: Mapping[str, Any], behavior: str | None) -> dict[str, Any]:
-    """The body with one way to go. Tools that run at the provider stay; for an answer without any, the agent's too."""
-    if behavior is None:
-        return dict(body)
-    tools = objects_at(body, "tools")
-    hosted = [tool for tool in tools if not _own_name(tool)]
+def forced(body: Mapping[str, Any], behavior: str, rung: Rung) -> dict[str, Any] | None:
+    if rung == Rung.INSTRUCTION:
+        asked = body.get("input")
+        before = [{"role": "user", "content": asked}] if isinstance(asked, str) else objects_at(body, "input")
+        return {**body, "input": [*before, {"role": "user", "content": instruction(behavior)}]}
+    if not _can_be_named(body):
+        return None
     if behavior == ANSWER:
-        return {**body, "tools": hosted} if hosted else {**body, "tool_choice": "none"}
-    chosen = [tool for tool in tools if _own_name(tool) == behavior]
+        # Nor could a tool of the provider's be used on the way to the answer then.
+        is_forbidden = rung == Rung.NAMED and not runs_hosted_tools(body)
+        return {**body, "tool_choice": "none"} if is_forbidden else None
+    chosen = [tool for tool in objects_at(body, "tools") if _own_name(tool) == behavior]
     kind = chosen[-1]["type"] if chosen else "function"
-    choice = {"type": kind} if kind in _CALLED_BY_KIND else {"type": kind, "name": behavior}
-    return {**body, "tools": [*hosted, *chosen], "tool_choice": choice}
+    named = {"type": kind} if kind in _CALLED_BY_KIND else {"type": kind, "name": behavior}
+    if rung == Rung.NAMED:
+        return {**body, "tool_choice": named}
+    return {**body, "tool_choice": {"type": "allowed_tools", "mode": "required", "tools": [named]}}
 
 
-def calls(reply: Mapping[str, Any]) -> list[str]:
+def choices(reply: Mapping[str, Any]) -> list[dict[str, Any]]:
+    return [dict(reply)]
+
+
+def calls(reply: Mapping[str, Any]) -> list[ToolCall]:
     return _calls_of(objects_at(reply, "output"))
+
+
+def tokens(reply: Mapping[str, Any]) -> tuple[int | None, int | None]:
+    usage = object_at(reply, "usage")
+    return whole(usage.get("input_tokens")), whole(usage.get("output_tokens"))
 
 
 def text(reply: Mapping[str, Any]) -> str:
@@ -117,13 +140,17 @@ class _Stream:
             self._done = objects_at(object_at(event, "response"), "output") or self._done
 
     @property
-    def calls(self) -> list[str]:
+    def calls(self) -> list[ToolCall]:
         # An item that is done repeats the one that was begun; without any, what was begun is all that is known.
         return _calls_of(self._done or self._begun)
 
     @property
     def text(self) -> str:
         return _text_of_items(self._done) or "".join(self._said)
+
+
+def _can_be_named(body: Mapping[str, Any]) -> bool:
+    return not any(tool.get("type") in _UNFORCED_KINDS for tool in objects_at(body, "tools"))
 
 
 def _tools(body: Mapping[str, Any]) -> list[Mapping[str, Any]]:
@@ -147,7 +174,7 @@ def _own_name(tool: Mapping[str, Any]) -> str:
     return "" if runs_in_container else _CALLED_BY_KIND.get(kind, "")
 
 
-def _calls_of(items: Sequence[Mapping[str, Any]]) -> list[str]:
+def _calls_of(items: Sequence[Mapping[str, Any]]) -> list[ToolCall]:
     # A shell in the provider's container is called and answered within one reply.
     answered = [text_at(item, "call_id") for item in items if text_at(item, "type").endswith("_call_output")]
     called = []
@@ -156,9 +183,9 @@ def _calls_of(items: Sequence[Mapping[str, Any]]) -> list[str]:
         if call_id and call_id in answered:
             continue
         if kind in _NAMED_CALLS:
-            called.append(text_at(item, "name"))
+            called.append(ToolCall(text_at(item, "name"), _arguments(item), call_id))
         elif kind in _CALLS_BY_KIND:
-            called.append(kind.removesuffix("_call"))
+            called.append(ToolCall(kind.removesuffix("_call"), _arguments(item), call_id))
     return called
 
 
@@ -176,10 +203,10 @@ def _read_item(item: Mapping[str, Any]) -> Message | None:
     if kind == "message":
         return message(text_at(item, "role") or "user", text_of(item.get("content")))
     if kind.endswith("_call_output"):
-        return message("tool", text_of(item.get("output")))
+        return message("tool", text_of(item.get("output")), answers=text_at(item, "call_id"))
     if kind.endswith("_call"):
         name = text_at(item, "name") or kind.removesuffix("_call")
-        return message("assistant", "", [(name, _arguments(item))])
+        return message("assistant", "", [ToolCall(name, _arguments(item), text_at(item, "call_id"))])
     return None
 
 

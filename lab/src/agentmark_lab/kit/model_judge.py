@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from agentmark.elicit.chat import Chat, ChatRequest
-from agentmark.elicit.endpoint import Endpoint, HttpChat
+from agentmark.elicit.endpoint import Endpoint
+from agentmark.elicit.http_chat import HttpChat
 from agentmark_lab.kit.options import JudgeChoice
 
 # How a user names the judge; the command line reads them.

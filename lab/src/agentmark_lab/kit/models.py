@@ -9,7 +9,8 @@ from typing import cast
 
 from agentmark.elicit.auto import elicitor_for
 from agentmark.elicit.chat import Chat
-from agentmark.elicit.endpoint import Endpoint, HttpChat
+from agentmark.elicit.endpoint import Endpoint
+from agentmark.elicit.http_chat import HttpChat
 from agentmark.elicit.prompts import GENERAL, PROMPTS
 from agentmark.elicit.situation import Elicitor
 from agentmark.elicit.verbalised import Verbalised
@@ -24,8 +25,8 @@ class ModelSpec:
 
     name: str
     base_url: str = ""
-    # Of a model behind a URL: auto, decisions, systemone, labels, verbalised, or verbalised/PROMPT.
-    elicitor: str = "auto"
+    # Of a model behind a URL: stated, decisions, systemone, labels, verbalised, or verbalised/PROMPT.
+    elicitor: str = "stated"
     temperature: float | None = None
     api_key: str | None = field(default=None, repr=False)
 

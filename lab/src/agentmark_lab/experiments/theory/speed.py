@@ -16,7 +16,7 @@ from agentmark.core.linear import LinearSystem
 from agentmark.core.prf import STEP_KEY, prf
 from agentmark.core.rlnc import Equation
 from agentmark.core.statistics import dirichlet, named
-from agentmark.decide import Decider
+from agentmark.decide.decider import Decider
 from agentmark.elicit.situation import Elicitation, Situation
 from agentmark.embed.embedder import Embedder
 from agentmark.record import StepRecord

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from agentmark import Embedder, SettingError, SharedKey, StepRecord, Verifier, open_log
-from agentmark.decide import Decider
+from agentmark.decide.decider import Decider
 from agentmark.elicit.errors import ElicitationError
 from agentmark.elicit.situation import ANSWER_CANDIDATE, Candidate, Elicitation, Situation
 from agentmark.testing import ScriptedElicitor

@@ -1,0 +1,86 @@
+"""What each provider refused: learned from its first refusal, per upstream and model, and not tried again."""
+
+import threading
+from collections.abc import Iterable
+
+from agentmark.wire.forcing import Rung
+
+# Where a request goes, and the model that it names.
+Upstream = tuple[str, str]
+
+# A model that went its own way so often in a row is not instructed any more; nor one asked that gave no list so often.
+MAX_FAILURES = 3
+
+# Errors of the moment, or of the credentials: a changed request is not their cause.
+_NOT_OURS = (401, 402, 407, 408, 409, 425, 429)
+# What a provider speaks of when it refuses a forced choice.
+_WORDS = (
+    "tool_choice",
+    "tool choice",
+    "toolchoice",
+    "forced",
+    "thinking",
+    "allowed_tools",
+    "function_calling",
+    "required",
+)
+
+
+class Refusals:
+    """Which ways are left for an upstream. Thread-safe."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._refused: dict[tuple[Upstream, Rung], str] = {}
+        self._failures: dict[tuple[Upstream, str], int] = {}
+
+    def rungs(self, upstream: Upstream) -> list[Rung]:
+        """The ways of forcing that are left, the surest first."""
+        with self._lock:
+            return [rung for rung in Rung if (upstream, rung) not in self._refused]
+
+    def learn(self, upstream: Upstream, rungs: Iterable[Rung], reason: str) -> None:
+        with self._lock:
+            self._refused |= {(upstream, rung): reason for rung in rungs}
+
+    def learned(self) -> dict[str, str]:
+        """What was refused, and why, for people to read."""
+        with self._lock:
+            return {f"{host} {model}: {rung}": why for ((host, model), rung), why in self._refused.items()}
+
+    def count(self, upstream: Upstream, what: str, *, failed: bool) -> bool:
+        """Note how an attempt went; True if it has failed too often in a row."""
+        key = (upstream, what)
+        with self._lock:
+            self._failures[key] = self._failures.get(key, 0) + 1 if failed else 0
+            return self._failures[key] >= MAX_FAILURES
+
+    def is_given_up(self, upstream: Upstream, what: str) -> bool:
+        with self._lock:
+            return self._failures.get((upstream, what), 0) >= MAX_FAILURES
+
+
+def status_of(error: BaseException) -> int | None:
+    """The HTTP status that an error of any client speaks of."""
+    for holder in (error, getattr(error, "response", None)):
+        for name in ("status_code", "status", "code", "http_status"):
+            value = getattr(holder, name, None)
+            if type(value) is int and 100 <= value < 600:
+                return value
+    return None
+
+
+def may_be_ours(error: Exception) -> bool:
+    """Whether a changed request can be the cause of its error. If it can, the request is sent as the agent made it."""
+    status = status_of(error)
+    if status is not None:
+        return 400 <= status < 500 and status not in _NOT_OURS
+    # Without a status: a connection that broke is nobody's choice; what a library refuses to send may be ours.
+    kind = type(error).__name__.lower()
+    return not isinstance(error, OSError) and "timeout" not in kind and "connect" not in kind
+
+
+def speaks_of_the_choice(error: Exception) -> bool:
+    """Whether an error names what was changed: then the next way of forcing is worth a try."""
+    said = f"{error} {getattr(error, 'body', '')} {getattr(error, 'message', '')}".lower()
+    return any(word in said for word in _WORDS)

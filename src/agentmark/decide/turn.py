@@ -1,0 +1,555 @@
+"""One turn of an agent: its request to its model goes in, the reply it is handed comes out.
+
+Everything that an adapter has to get right stands here once: samples and their choice, lists and the ladder of
+forcing, what is sent again when a provider refuses, what is written and counted. An adapter describes its framework's
+request as a `ModelCall`; it decides nothing.
+
+The turn is written as a dialogue that yields what it wants done (`Ask`, `Elicit`, `Write`), so that one text serves
+callers that wait and callers that await.
+"""
+
+import asyncio
+import hashlib
+import json
+from abc import ABC, abstractmethod
+from collections import OrderedDict
+from collections.abc import Generator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
+from dataclasses import dataclass
+from time import perf_counter
+from typing import Any
+
+from agentmark.decide.decision import Decision, Run
+from agentmark.decide.desk import Desk
+from agentmark.decide.forcing import Upstream, may_be_ours, speaks_of_the_choice
+from agentmark.elicit.chat import Chat, ChatElicitor
+from agentmark.elicit.errors import ElicitationError
+from agentmark.elicit.proposals import METHOD, Proposals, behavior_of
+from agentmark.elicit.situation import (
+    OTHER,
+    Candidate,
+    Elicitation,
+    Elicitor,
+    Message,
+    Proposal,
+    Situation,
+    ToolCall,
+    whole,
+)
+from agentmark.errors import SettingError
+from agentmark.record import StepRecord
+from agentmark.wire.behaviors import what_was_done
+from agentmark.wire.forcing import Rung
+
+# What an upstream may turn out not to be good for.
+LISTS, OBEDIENCE = "lists", "obedience"
+# Decisions that a run remembers until it is seen what became of them.
+MAX_REMEMBERED = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """What a whole turn cost: every call of the model, samples that were not used and side calls included."""
+
+    calls: int
+    input_tokens: int
+    output_tokens: int
+
+
+class ModelCall(ABC):
+    """One request of an agent to its model, as an adapter sees it. Requests and replies are the framework's own."""
+
+    # Where the request goes, and the model it names: what a refusal is remembered for.
+    upstream: str
+    model: str
+    # The request as the agent made it.
+    request: Any
+    # None where it is not known.
+    temperature: float | None = None
+    seed: int | None = None
+    # Whether tools that run at the provider are on offer: they would run once for each sample.
+    runs_hosted_tools: bool = False
+    # Set by the turn: whether samples are told apart by their arguments too. Then a stream shows what it does at its
+    # end, though a single call may have begun before.
+    needs_arguments: bool = False
+    # Whether the others should wait for the first sample, which puts the prompt into the provider's cache.
+    warms_cache: bool = False
+
+    @abstractmethod
+    def candidates(self) -> Sequence[Candidate]:
+        """What the request leaves to decide; nothing: it goes through untouched."""
+
+    @abstractmethod
+    def conversation(self) -> Sequence[Message]:
+        """The conversation as elicitors read it."""
+
+    @abstractmethod
+    def read(self, reply: Any) -> Sequence[ToolCall]:
+        """The calls that a reply makes. Of a live stream, it is not asked."""
+
+    def forced(self, behavior: str, rung: Rung) -> Any | None:
+        """The request with one way to go, its tools untouched; None if there is no such way here."""
+        return None
+
+    def chat(self) -> Chat | None:
+        """The agent's own model, lent for side calls: the same client, host, model and credentials."""
+        return None
+
+    def tokens(self, reply: Any) -> tuple[int | None, int | None]:
+        """What a reply says of its cost: tokens read, tokens written."""
+        return None, None
+
+    def charged(self, reply: Any, spent: Spent) -> Any:
+        """The reply with the usage of the whole turn, where the framework adds up what its replies say."""
+        return reply
+
+    def is_live(self, reply: Any) -> bool:
+        """Whether a reply is a stream of which the rest is still to come: then the adapter finishes the turn."""
+        return False
+
+    def discard(self, reply: Any) -> None:  # noqa: B027 (most replies need no closing)
+        """Let go of a sample that is not used: close its stream."""
+
+    async def adiscard(self, reply: Any) -> None:
+        self.discard(reply)
+
+    def send(self, request: Any, *, sampled: bool) -> Any:
+        """Ask the model. `sampled`: a stream is read until it has shown what it does."""
+        raise NotImplementedError(f"{type(self).__name__} is asked asynchronously")
+
+    async def asend(self, request: Any, *, sampled: bool) -> Any:
+        """The same for callers that await."""
+        raise NotImplementedError(f"{type(self).__name__} is asked synchronously")
+
+
+@dataclass(slots=True)
+class Turn:
+    """What comes of a turn. The turn of a live stream is finished by the adapter when the stream is at its end."""
+
+    reply: Any
+    desk: Desk
+    upstream: Upstream
+    decision: Decision | None = None
+    # The digest of the conversation that the decision was made from.
+    place: bytes = b""
+    is_open: bool = False
+
+    def outcome(self, calls: Sequence[ToolCall] | None) -> StepRecord | None:
+        """What the reply did (None: it never came to its end), as a record to be written if one is needed."""
+        if self.decision is None or not self.is_open:
+            return None
+        self.is_open = False
+        decision = self.decision
+        done = None if calls is None else what_was_done(calls, decision.behavior)
+        if decision.record is not None and done is not None:
+            is_obeyed = done == decision.behavior
+            if is_obeyed:
+                _remember(decision.run.made, self.place, decision)
+            if self.desk.refusals.count(self.upstream, OBEDIENCE, failed=not is_obeyed):
+                self.desk.ledger.fell_back("forcing is given up", self.upstream[1], "the model goes its own way")
+        return self.desk.outcome(decision, done)
+
+    def finish(self, calls: Sequence[ToolCall] | None) -> None:
+        """Say what a live stream did; None if it broke off, or was not read to its end."""
+        self.desk.write(self.outcome(calls))
+
+    async def afinish(self, calls: Sequence[ToolCall] | None) -> None:
+        """The same for callers that await."""
+        await self.desk.awrite(self.outcome(calls))
+
+
+# --- what a turn wants done ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """Ask the model, all requests at once. The answer is a list of replies and errors."""
+
+    requests: Sequence[Any]
+    sampled: bool = False
+    first_alone: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Elicit:
+    """Ask an elicitor for the list. The answer is its elicitation."""
+
+    elicitor: Elicitor
+    situation: Situation
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """Log a record."""
+
+    record: StepRecord | None
+
+
+@dataclass(frozen=True, slots=True)
+class Discard:
+    """Let go of replies that are not used."""
+
+    replies: Sequence[Any]
+
+
+Dialogue = Generator[Ask | Elicit | Write | Discard, Any, Turn]
+
+
+def wait_for(dialogue: Dialogue, desk: Desk, call: ModelCall) -> Turn:
+    """Do what a turn wants, in this thread and, for samples, in some beside it."""
+    answer: Any = None
+    try:
+        while True:
+            wanted = dialogue.send(answer)
+            if isinstance(wanted, Ask):
+                answer = _ask(wanted, call)
+            elif isinstance(wanted, Elicit):
+                answer = _elicited(wanted)
+            elif isinstance(wanted, Write):
+                desk.write(wanted.record)
+            else:
+                for reply in wanted.replies:
+                    call.discard(reply)
+    except StopIteration as done:
+        turn: Turn = done.value
+        return turn
+
+
+async def await_for(dialogue: Dialogue, desk: Desk, call: ModelCall) -> Turn:
+    """The same on the event loop."""
+    answer: Any = None
+    try:
+        while True:
+            wanted = dialogue.send(answer)
+            if isinstance(wanted, Ask):
+                answer = await _ask_async(wanted, call)
+            elif isinstance(wanted, Elicit):
+                answer = await _elicited_async(wanted)
+            elif isinstance(wanted, Write):
+                await desk.awrite(wanted.record)
+            else:
+                for reply in wanted.replies:
+                    await call.adiscard(reply)
+    except StopIteration as done:
+        turn: Turn = done.value
+        return turn
+
+
+def _ask(ask: Ask, call: ModelCall) -> list[Any]:
+    def attempt(request: Any) -> Any:
+        try:
+            return call.send(request, sampled=ask.sampled)
+        except Exception as error:
+            return error
+
+    alone = 1 if ask.first_alone or len(ask.requests) == 1 else 0
+    outcomes = [attempt(request) for request in ask.requests[:alone]]
+    others = ask.requests[alone:]
+    if not others or (outcomes and isinstance(outcomes[0], Exception)):
+        return outcomes
+    with ThreadPoolExecutor(len(others)) as pool:
+        # Each in a copy of this context: frameworks keep their configuration there.
+        futures = [pool.submit(copy_context().run, attempt, request) for request in others]
+        return outcomes + [future.result() for future in futures]
+
+
+async def _ask_async(ask: Ask, call: ModelCall) -> list[Any]:
+    async def attempt(request: Any) -> Any:
+        try:
+            return await call.asend(request, sampled=ask.sampled)
+        except Exception as error:
+            return error
+
+    alone = 1 if ask.first_alone or len(ask.requests) == 1 else 0
+    outcomes = [await attempt(request) for request in ask.requests[:alone]]
+    others = ask.requests[alone:]
+    if not others or (outcomes and isinstance(outcomes[0], Exception)):
+        return outcomes
+    return outcomes + list(await asyncio.gather(*[attempt(request) for request in others]))
+
+
+def _elicited(wanted: Elicit) -> Elicitation:
+    try:
+        return wanted.elicitor.elicit(wanted.situation)
+    except SettingError:
+        raise
+    except Exception as error:
+        return failed(error, wanted.elicitor)
+
+
+async def _elicited_async(wanted: Elicit) -> Elicitation:
+    try:
+        return await wanted.elicitor.aelicit(wanted.situation)
+    except SettingError:
+        raise
+    except Exception as error:
+        return failed(error, wanted.elicitor)
+
+
+def failed(error: Exception, elicitor: Elicitor) -> Elicitation:
+    """An upstream that failed, or an elicitor that did, as what it said."""
+    if isinstance(error, ElicitationError):
+        return Elicitation(method=elicitor.name, model="none", fault=error.fault, logged_fault=error.logged)
+    logged = f"the elicitor raised {type(error).__name__}"
+    return Elicitation(method=elicitor.name, model="none", fault=repr(error), logged_fault=logged)
+
+
+# --- the turn itself -----------------------------------------------------------------------------------------------
+
+
+def dialogue(desk: Desk, call: ModelCall, run: Run, meta: Mapping[str, Any] | None = None) -> Dialogue:
+    """What happens between an agent's request and the reply it is handed."""
+    turn = _Dialogue(desk, call, run, meta)
+    return turn.go()
+
+
+class _Dialogue:
+    """The state of one turn."""
+
+    def __init__(self, desk: Desk, call: ModelCall, run: Run, meta: Mapping[str, Any] | None) -> None:
+        self.desk = desk
+        self.call = call
+        self.run = run
+        self.meta = meta
+        self.upstream: Upstream = (call.upstream, call.model)
+        self.calls = self.input_tokens = self.output_tokens = 0
+
+    def go(self) -> Dialogue:
+        situation = self._read_request()
+        if situation is None:
+            reply = yield from self._as_the_agent_asked()
+            return Turn(reply, self.desk, self.upstream)
+        self.situation = situation
+        self.place = _digest(self.situation.messages)
+        yield from self._look_back()
+        if isinstance(self.desk.elicitor, Proposals) or self._is_past_stating():
+            return (yield from self._from_proposals())
+        return (yield from self._from_a_stated_list(self.desk.elicitor))
+
+    def _read_request(self) -> Situation | None:
+        """What is to be decided; None if nothing is, or if the request cannot be read: no reason to break the agent."""
+        try:
+            candidates = self.call.candidates()
+            return Situation.of(candidates, list(self.call.conversation())) if candidates else None
+        except Exception as error:
+            if self.desk.fail == "closed":
+                raise
+            self.desk.ledger.unmarked("the request cannot be read", self.call.model, repr(error))
+            return None
+
+    def _read(self, reply: Any) -> Sequence[ToolCall]:
+        """The calls that a reply makes. One that cannot be read did something that nobody knows."""
+        try:
+            return self.call.read(reply)
+        except Exception as error:
+            self.desk.ledger.fell_back("a reply cannot be read", self.call.model, repr(error))
+            return [ToolCall(OTHER)]
+
+    def _is_past_stating(self) -> bool:
+        """Whether this upstream has shown that it states no lists, or follows none: then its samples are the list."""
+        refusals = self.desk.refusals
+        has_failed = [refusals.is_given_up(self.upstream, what) for what in (LISTS, OBEDIENCE)]
+        return self.desk.fallback is not None and (any(has_failed) or not refusals.rungs(self.upstream))
+
+    def _look_back(self) -> Generator[Write, Any, None]:
+        """See in the conversation whether somebody changed what the agent did last."""
+        if not self.run.is_named:
+            return
+        before, calls = _last_turn(self.situation.messages)
+        decision = self.run.made.pop(_digest(before), None)
+        if decision is None or not calls:
+            return
+        names = frozenset(decision.names)
+        if any(call.name not in names for call in calls):
+            return
+        if decision.elicitation.proposals is None:
+            now = what_was_done(calls, decision.behavior)
+        else:
+            by_call = decision.elicitation.granularity == "call"
+            now = behavior_of(calls, names, self.run.session.argument_digest if by_call else None)
+        if now != decision.behavior:
+            yield Write(self.desk.edit(decision, now))
+
+    def _as_the_agent_asked(self) -> Generator[Ask, Any, Any]:
+        [outcome] = yield Ask([self.call.request])
+        if isinstance(outcome, Exception):
+            raise outcome
+        self._count(outcome)
+        return outcome
+
+    # --- samples ---
+
+    def _from_proposals(self) -> Dialogue:
+        settings = self.desk.fallback
+        if settings is None:
+            raise ValueError("a decider without proposals cannot come here")
+        call = self.call
+        obstacle = settings.obstacle(
+            temperature=call.temperature, seed=call.seed, runs_hosted_tools=call.runs_hosted_tools
+        )
+        if obstacle is not None:
+            said = Elicitation(method=METHOD, model=call.model, fault=obstacle)
+            return (yield from self._left_to_the_agent(self._undecided(said)))
+        call.needs_arguments = settings.granularity == "call"
+        begun = perf_counter()
+        warms_cache = call.warms_cache if settings.warm_cache is None else settings.warm_cache
+        outcomes = yield Ask([call.request] * settings.count, sampled=True, first_alone=warms_cache)
+        errors = [outcome for outcome in outcomes if isinstance(outcome, Exception)]
+        replies = [outcome for outcome in outcomes if not isinstance(outcome, Exception)]
+        if not replies:
+            raise errors[0]
+        if errors:
+            # Those that came are independent samples all the same: the model as it is when it replies.
+            self.desk.ledger.fell_back("a sample failed", call.model, repr(errors[0]))
+        for reply in replies:
+            self._count(reply)
+        said = self._sampled(replies, settings, perf_counter() - begun)
+        self.desk.ledger.spent(said, said.seconds or 0.0)
+        decision = self.desk.choose(self.run, self.situation.names, said, meta=self.meta)
+        chosen = replies[0] if decision.record is None else decision.reply
+        if decision.record is None:
+            self.desk.leave(decision)
+        yield Write(decision.record)
+        yield Discard([reply for reply in replies if reply is not chosen])
+        if decision.record is not None:
+            _remember(self.run.made, self.place, decision)
+        return Turn(call.charged(chosen, self._spent()), self.desk, self.upstream, decision, self.place)
+
+    def _sampled(self, replies: Sequence[Any], settings: Proposals, seconds: float) -> Elicitation:
+        return Elicitation(
+            method=METHOD,
+            model=self.call.model,
+            proposals=tuple([Proposal(calls=tuple(self._read(reply)), reply=reply) for reply in replies]),
+            granularity=settings.granularity,
+            samples=settings.count,
+            seconds=seconds,
+            input_tokens=self.input_tokens or None,
+            output_tokens=self.output_tokens or None,
+        )
+
+    def _undecided(self, said: Elicitation) -> Decision:
+        return self.desk.choose(self.run, self.situation.names, said, meta=self.meta)
+
+    def _left_to_the_agent(self, decision: Decision) -> Dialogue:
+        self.desk.leave(decision)
+        reply = yield from self._as_the_agent_asked()
+        return (yield from self._finished(reply, decision))
+
+    # --- stated lists ---
+
+    def _from_a_stated_list(self, elicitor: Elicitor) -> Dialogue:
+        key = _digest([*self.situation.messages, {"names": self.situation.names}])
+        for record in self.desk.void_failed(self.run, but=key):
+            yield Write(record)
+        # A retry of a call that failed: what was decided then is what is done now.
+        decision = self.run.failed.pop(key, None)
+        if decision is None:
+            decision = yield from self._decided(elicitor)
+            yield Write(decision.record)
+        if decision.behavior is None:
+            if self.desk.fallback is not None:
+                fault = decision.elicitation.fault or "no list"
+                self.desk.ledger.fell_back("no list, so the model's own samples are taken", self.call.model, fault)
+                return (yield from self._from_proposals())
+            return (yield from self._left_to_the_agent(decision))
+        try:
+            reply = yield from self._forced(decision.behavior)
+        except Exception:
+            _remember(self.run.failed, key, decision)
+            raise
+        return (yield from self._finished(reply, decision))
+
+    def _decided(self, elicitor: Elicitor) -> Generator[Elicit, Any, Decision]:
+        if len(self.situation.candidates) == 1:
+            said = only_candidate(self.situation)
+        else:
+            begun = perf_counter()
+            said = yield Elicit(self._with_own_model(elicitor), self.situation)
+            self.desk.ledger.spent(said, perf_counter() - begun)
+            self.calls += said.attempts
+            self.input_tokens += whole(said.input_tokens) or 0
+            self.output_tokens += whole(said.output_tokens) or 0
+        decision = self.desk.choose(self.run, self.situation.names, said, meta=self.meta)
+        if self.desk.refusals.count(self.upstream, LISTS, failed=decision.behavior is None):
+            self.desk.ledger.fell_back("lists are given up", self.call.model, said.fault or "no list")
+        return decision
+
+    def _with_own_model(self, elicitor: Elicitor) -> Elicitor:
+        own = self.call.chat()
+        return elicitor.lent(own) if isinstance(elicitor, ChatElicitor) and own is not None else elicitor
+
+    def _forced(self, behavior: str) -> Generator[Ask, Any, Any]:
+        """The reply to a request with one way to go, by the surest way that is left; at last, as the agent asked."""
+        refused: list[Rung] = []
+        why = ""
+        for rung in self.desk.refusals.rungs(self.upstream):
+            request = self.call.forced(behavior, rung)
+            if request is None:
+                continue
+            [outcome] = yield Ask([request])
+            if not isinstance(outcome, Exception):
+                self._learn(refused, why)
+                self._count(outcome)
+                return outcome
+            if not may_be_ours(outcome):
+                raise outcome
+            refused.append(rung)
+            why = str(outcome)
+            if not speaks_of_the_choice(outcome):
+                break
+        # If this fails too, the error is the agent's own, and nothing is learned from it.
+        reply = yield from self._as_the_agent_asked()
+        self._learn(refused, why)
+        return reply
+
+    def _learn(self, refused: Sequence[Rung], why: str) -> None:
+        if refused:
+            self.desk.refusals.learn(self.upstream, refused, why)
+            self.desk.ledger.fell_back(f"cannot be forced ({', '.join(refused)})", self.call.model, why)
+
+    # --- either ---
+
+    def _finished(self, reply: Any, decision: Decision) -> Dialogue:
+        turn = Turn(reply, self.desk, self.upstream, decision, self.place, is_open=True)
+        if not self.call.is_live(reply):
+            yield Write(turn.outcome(self._read(reply)))
+        turn.reply = self.call.charged(reply, self._spent())
+        return turn
+
+    def _count(self, reply: Any) -> None:
+        read, written = self.call.tokens(reply)
+        self.calls += 1
+        self.input_tokens += whole(read) or 0
+        self.output_tokens += whole(written) or 0
+
+    def _spent(self) -> Spent:
+        return Spent(self.calls, self.input_tokens, self.output_tokens)
+
+
+def only_candidate(situation: Situation) -> Elicitation:
+    """A decision among one candidate needs no model."""
+    return Elicitation(method="only candidate", model="none", weights={situation.names[0]: 1})
+
+
+def _remember(kept: "OrderedDict[bytes, Decision]", key: bytes, decision: Decision) -> None:
+    kept[key] = decision
+    while len(kept) > MAX_REMEMBERED:
+        kept.popitem(last=False)
+
+
+def _digest(messages: Sequence[Mapping[str, Any]]) -> bytes:
+    """Equal for equal messages. Kept in memory only."""
+    return hashlib.blake2b(json.dumps(messages, sort_keys=True, default=str).encode(), digest_size=16).digest()
+
+
+def _last_turn(messages: Sequence[Message]) -> tuple[Sequence[Message], list[ToolCall]]:
+    """What the agent's model called last, as the conversation has it now, and what was said before."""
+    end = len(messages)
+    while end and messages[end - 1].get("role") != "assistant":
+        end -= 1
+    start = end
+    while start and messages[start - 1].get("role") == "assistant":
+        start -= 1
+    calls = [call for said in messages[start:end] for call in said.get("tool_calls") or ()]
+    return messages[:start], [ToolCall(str(call.get("name")), call.get("arguments")) for call in calls]
