@@ -8,11 +8,11 @@ from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from random import Random
-from statistics import fmean
 from typing import Any
 
-from agentmark.elicit.endpoint import HttpChat
+from agentmark.elicit.http_chat import HttpChat
 from agentmark.elicit.local import LocalModel
+from agentmark.elicit.orders import mean_list as exact_mean
 from agentmark.elicit.situation import Elicitor, Situation
 from agentmark.elicit.verbalised import Verbalised
 from agentmark_lab.experiments.models.tool_agent import PATIENCE_S, Reply, ToolSituation, draw
@@ -64,8 +64,8 @@ def lists_of(
 
 
 def mean_list(lists: Sequence[Mapping[str, float]]) -> dict[str, float]:
-    """The mean over several orders, each list divided by its sum."""
-    return {name: fmean([one[name] for one in lists]) for name in lists[0]}
+    """The mean over several orders, as an elicitor that asks in several makes it."""
+    return {name: float(share) for name, share in exact_mean(lists).items()}
 
 
 def plain_replies(
