@@ -18,6 +18,7 @@ def test_random_lists_come_closer_the_more_of_them_are_averaged(monkeypatch: pyt
     said["situation 0"] = [outcome("words", 1, fault="no list")] * 8
     replies = {name: [Reply(tool, "", "", 9, 8, 7, 1.0, 2.0, 0.1) for tool in NAMES] for name in said}
     monkeypatch.setattr(orders, "tool_situations", list)
+    monkeypatch.setattr(orders, "is_small", lambda _: True)
     monkeypatch.setattr(orders, "lists_of", lambda *_: said)
     monkeypatch.setattr(orders, "replies_of", lambda *_: replies)
     spreads = spreads_of(Path("made-up.gguf"), Options(), silent)
@@ -27,6 +28,17 @@ def test_random_lists_come_closer_the_more_of_them_are_averaged(monkeypatch: pyt
         assert sum(later.apart) < sum(earlier.apart)
         assert sum(later.off) < sum(earlier.off)
     assert all(claim.holds for claim in spread_claims(spreads))
+
+
+def test_with_few_orders_only_small_means_are_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+    said = {f"situation {i}": [outcome("words", 10 * i + order) for order in range(4)] for i in range(3)}
+    replies = {name: [Reply(tool, "", "", 9, 8, 7, 1.0, 2.0, 0.1) for tool in NAMES] for name in said}
+    monkeypatch.setattr(orders, "tool_situations", list)
+    monkeypatch.setattr(orders, "is_small", lambda _: False)
+    monkeypatch.setattr(orders, "lists_of", lambda *_: said)
+    monkeypatch.setattr(orders, "replies_of", lambda *_: replies)
+    spreads = spreads_of(Path("made-up.gguf"), Options(), silent)
+    assert [(len(one.apart), len(one.off)) for one in spreads] == [(3, 3), (3, 3), (0, 3)]
 
 
 def test_the_claims_can_fail() -> None:

@@ -10,7 +10,7 @@ from statistics import fmean
 from agentmark.elicit.situation import ANSWER
 from agentmark_lab.experiments.models.stated_lists import Asking, lists_of, mean_list, words_asker
 from agentmark_lab.experiments.models.tool_agent import replies_of, tool_situations
-from agentmark_lab.experiments.models.ways_of_asking import Outcome, model_files
+from agentmark_lab.experiments.models.ways_of_asking import Outcome, is_small, model_files
 from agentmark_lab.kit.draws import generator
 from agentmark_lab.kit.experiment import Cell, Claim, Findings, Table
 from agentmark_lab.kit.options import Options, Progress
@@ -22,7 +22,8 @@ TITLE = "Orders of the options: what averaging brings to lists in words"
 ASKS_MODELS = True
 
 SITUATIONS, QUICK_SITUATIONS = 6, 2
-ORDERS, QUICK_ORDERS = 8, 4
+# A model that takes long for a list is asked in fewer orders: then lists of four orders cannot be told apart.
+ORDERS_OF_SMALL, ORDERS_OF_LARGE, QUICK_ORDERS = 8, 4, 4
 # Replies of the unmarked agent: those that the experiment on proposals keeps, of the model that keeps the fewest.
 REPLIES, QUICK_REPLIES = 32, 8
 AVERAGED = (1, 2, 4)
@@ -48,7 +49,8 @@ def run(options: Options, progress: Progress) -> Findings:
 
 def spreads_of(file: Path, options: Options, progress: Progress) -> list[Spread]:
     situations = tool_situations()[: QUICK_SITUATIONS if options.quick else SITUATIONS]
-    count, replies = (QUICK_ORDERS, QUICK_REPLIES) if options.quick else (ORDERS, REPLIES)
+    orders = ORDERS_OF_SMALL if is_small(file) else ORDERS_OF_LARGE
+    count, replies = (QUICK_ORDERS, QUICK_REPLIES) if options.quick else (orders, REPLIES)
     asking = Asking("words, in several orders", words_asker, tuple(range(count)))
     lists = lists_of(file, situations, asking, options, progress)
     own = {
@@ -57,16 +59,16 @@ def spreads_of(file: Path, options: Options, progress: Progress) -> list[Spread]
     }
     rng = generator(options.seed, NAME, file.stem)
     found = []
-    for k in [k for k in AVERAGED if 2 * k <= count]:
+    for k in AVERAGED:
         apart, off = [], []
         for name, said in lists.items():
             usable = [one.probabilities for one in said if one.weights is not None]
-            if len(usable) < 2 * k:
-                continue
-            halves = [rng.sample(usable, 2 * k) for _ in range(SPLITS)]
-            means = [(mean_list(half[:k]), mean_list(half[k:])) for half in halves]
-            apart.append(fmean([total_variation(one, other) for one, other in means]))
-            off.append(fmean([total_variation(one, own[name]) for pair in means for one in pair]))
+            if len(usable) >= k:
+                means = [mean_list(rng.sample(usable, k)) for _ in range(SPLITS)]
+                off.append(fmean([total_variation(one, own[name]) for one in means]))
+            if len(usable) >= 2 * k:
+                halves = [rng.sample(usable, 2 * k) for _ in range(SPLITS)]
+                apart.append(fmean([total_variation(mean_list(some[:k]), mean_list(some[k:])) for some in halves]))
         found.append(Spread(_model(lists), k, apart, off))
     return found
 
@@ -82,11 +84,12 @@ def _shares(names: Sequence[str]) -> dict[str, float]:
 def spread_claims(spreads: Sequence[Spread]) -> list[Claim]:
     claims = []
     for model in dict.fromkeys(one.model for one in spreads):
-        of_model = [one for one in spreads if one.model == model and len(one.apart) > 1]
-        if len(of_model) < 2:
+        compared = [one for one in spreads if one.model == model and len(one.apart) > 1]
+        of_model = [one for one in spreads if one.model == model and len(one.off) > 1]
+        if len(compared) < 2:
             continue
-        first, last = of_model[0], of_model[-1]
-        text = ", ".join([f"{fmean(one.apart):.2f} for k = {one.k}" for one in of_model])
+        first, last = compared[0], compared[-1]
+        text = ", ".join([f"{fmean(one.apart):.2f} for k = {one.k}" for one in compared])
         claims.append(
             Claim(
                 f"{model}: two lists of k orders lie less far apart the more orders there are: {text}.",
@@ -94,6 +97,7 @@ def spread_claims(spreads: Sequence[Spread]) -> list[Claim]:
                 aim=True,
             )
         )
+        first, last = of_model[0], of_model[-1]
         text = ", ".join([f"{fmean(one.off):.2f} for k = {one.k}" for one in of_model])
         claims.append(
             Claim(
@@ -106,10 +110,11 @@ def spread_claims(spreads: Sequence[Spread]) -> list[Claim]:
 
 
 def _table(spreads: Sequence[Spread]) -> Table:
-    rows: list[list[Cell]] = [[one.model, one.k, len(one.apart), _mean(one.apart), _mean(one.off)] for one in spreads]
+    rows: list[list[Cell]] = [[one.model, one.k, len(one.off), _mean(one.apart), _mean(one.off)] for one in spreads]
     note = (
         "Lists in words under a schema, asked anew in each of several random orders of the options. Apart: total "
-        "variation distance between two lists, each the mean over k orders, that share no order; at k = 1 it is what "
+        "variation distance between two lists, each the mean over k orders, that share no order (none, where there are not "
+        "twice as many orders); at k = 1 it is what "
         "one order and one reply instead of another make. From the agent: between such a list and the frequencies of "
         "the agent's own kept replies, whose sampling noise stays in it whatever k is. Means over situations with "
         "intervals of 95 % (Student): few situations, small models. k orders cost k side calls."

