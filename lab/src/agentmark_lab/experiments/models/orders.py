@@ -113,11 +113,11 @@ def _table(spreads: Sequence[Spread]) -> Table:
     rows: list[list[Cell]] = [[one.model, one.k, len(one.off), _mean(one.apart), _mean(one.off)] for one in spreads]
     note = (
         "Lists in words under a schema, asked anew in each of several random orders of the options. Apart: total "
-        "variation distance between two lists, each the mean over k orders, that share no order (none, where there are not "
-        "twice as many orders); at k = 1 it is what "
-        "one order and one reply instead of another make. From the agent: between such a list and the frequencies of "
-        "the agent's own kept replies, whose sampling noise stays in it whatever k is. Means over situations with "
-        "intervals of 95 % (Student): few situations, small models. k orders cost k side calls."
+        "variation distance between two lists, each the mean over k orders, that share no order (none: there are not "
+        "twice as many orders); at k = 1 it is what one order and one reply instead of another make. From the agent: "
+        "between such a list and the frequencies of the agent's own kept replies, whose sampling noise stays in it "
+        "whatever k is. Means over situations with intervals of 95 % (Student): few situations, small models. k orders "
+        "cost k side calls."
     )
     columns = ["model", "k", "situations", "apart", "from the agent"]
     return Table("Averaging over orders", columns, rows, note)
