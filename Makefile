@@ -9,7 +9,7 @@ INSTALL := PIP_CONSTRAINT=constraints.txt PIP_DISABLE_PIP_VERSION_CHECK=1 $(BIN)
 ADAPTERS := $(basename $(notdir $(wildcard tests/adapters/*.txt)))
 ADAPTER_TESTS := $(addprefix test-adapter-,$(ADAPTERS))
 
-.PHONY: help demo test test-slow test-adapters $(ADAPTER_TESTS) lab test-lab test-local lab-oasis test-oasis test-logs test-transformers lint types check bench results docs vectors clean
+.PHONY: help demo test test-slow test-adapters test-adapters-model $(ADAPTER_TESTS) lab test-lab test-local lab-oasis test-oasis test-logs test-transformers lint types check bench results docs vectors clean
 
 help:  ## List the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -37,6 +37,8 @@ test-slow: $(VENV)/.dev  ## Run the long statistics, and the demonstration as it
 
 # The adapter for LiteLLM needs LiteLLM; its tests need the proxy that it plugs into.
 NEEDED_BY_TESTS_litellm := 'litellm[proxy]'
+# LangChain's clients are packages of their own.
+NEEDED_BY_TESTS_langchain := langchain-openai langchain-anthropic langchain-google-genai
 
 .venvs/%/.ready: tests/adapters/%.txt pyproject.toml
 	$(PYTHON) -m venv .venvs/$*
@@ -50,6 +52,14 @@ $(ADAPTER_TESTS): test-adapter-%: .venvs/%/.ready
 test-adapters:  ## Test every adapter, each with its framework in an environment of its own
 	@for name in $(ADAPTERS); do rm -f .venvs/$$name/tests.xml; $(MAKE) --no-print-directory test-adapter-$$name; done; \
 	$(PYTHON) tools/adapter_table.py
+
+.venvs/%/.model: .venvs/%/.ready
+	PIP_CONSTRAINT=tests/adapters/$*.txt PIP_DISABLE_PIP_VERSION_CHECK=1 .venvs/$*/bin/python -m pip install --quiet --editable '.[local]'
+	@touch $@
+
+test-adapters-model: .venvs/langchain/.model .venvs/openai-agents/.model  ## Test agents on a real model: the GGUF file in AGENTMARK_GGUF
+	.venvs/langchain/bin/python -m pytest -s tests/adapters/test_langchain.py -k real_model
+	.venvs/openai-agents/bin/python -m pytest -s tests/adapters/test_openai_agents.py -k real_model
 
 LAB_PINS := tools/lab-requirements-no-deps.txt tools/lab-requirements.txt
 LAB_INSTALL := PIP_DISABLE_PIP_VERSION_CHECK=1 .venvs/lab/bin/python -m pip install --quiet

@@ -1,7 +1,9 @@
-"""The adapter for the OpenAI Agents SDK, with the SDK's own scripted model."""
+"""The adapter for the OpenAI Agents SDK: with the SDK's own scripted model, and with its own clients at a provider that
+refuses what today's providers refuse."""
 
 import asyncio
 import json
+import random
 from pathlib import Path
 from typing import Any
 
@@ -12,23 +14,32 @@ pytest.importorskip("agents")
 from agents import (
     Agent,
     ModelProvider,
+    ModelRetrySettings,
     ModelSettings,
+    ModelTracing,
+    OpenAIChatCompletionsModel,
+    OpenAIResponsesModel,
     RunConfig,
     Runner,
     ShellTool,
+    Usage,
     WebSearchTool,
     function_tool,
     set_tracing_disabled,
 )
 from agents.testing import ModelStep, ScriptedModel, assistant_message, function_call
 from harness import PAYLOAD, SPREAD, Shop, arguments, decider, records, run_page, verdict
+from local_agent import TOOLS, CallingModel, check_with_model, wants_model
+from openai import AsyncOpenAI
 from pydantic import BaseModel
+from refusals import check, each_case, family
 
 from agentmark.adapters.openai_agents import AgentMarkModel, AgentMarkProvider, chat
+from agentmark.decide.decider import Decider
 from agentmark.elicit.errors import ElicitationError
 from agentmark.elicit.situation import ANSWER
 from agentmark.elicit.verbalised import Verbalised
-from agentmark.testing import ScriptedElicitor
+from agentmark.testing import Errand, RefusingProvider, ScriptedElicitor
 
 set_tracing_disabled(True)
 
@@ -47,19 +58,30 @@ def offered(call: Any) -> list[str]:
     return [tool.name for tool in call.tools] + [handoff.tool_name for handoff in call.handoffs]
 
 
-def fake(script: list[str] | None = None, *, says: str = "Done.") -> ScriptedModel:
-    """Calls the tool it is left with, and answers otherwise. A script goes before that."""
+def fake(
+    script: list[str] | None = None, *, says: str = "Done.", chance: random.Random | None = None, failures: int = 0
+) -> ScriptedModel:
+    """Does what its `tool_choice` says, as a provider would; else what its script says, or its chance, or answers."""
     left = list(script or [])
 
     def respond(call: Any) -> Any:
-        only = offered(call)[0] if call.model_settings.tool_choice == "required" and len(offered(call)) == 1 else ANSWER
-        name = left.pop(0) if left else only
+        choice = call.model_settings.tool_choice
+        if left:
+            name = left.pop(0)
+        elif choice in offered(call):
+            name = choice
+        elif choice == "none" or chance is None:
+            name = ANSWER
+        else:
+            name = chance.choices(list(SPREAD), SPREAD.values())[0]
         turn = len(call.input)
         if name == ANSWER:
             return [assistant_message(says)]
         return [function_call(name, arguments(name, turn), call_id=f"call-{turn}")]
 
-    return ScriptedModel([ModelStep.respond(respond)] * 200)
+    down = [ModelStep.raise_error(ConnectionError("down"))] * failures
+    usage = Usage(requests=1, input_tokens=10, output_tokens=2, total_tokens=12)
+    return ScriptedModel([*down, *[ModelStep.respond(respond)] * 4000], default_usage=usage)
 
 
 def shopper(model: Any, shop: Shop, **settings: Any) -> Agent[None]:
@@ -104,10 +126,8 @@ def test_a_marked_agent_is_attributed_and_runs_as_the_unmarked_one_does(tmp_path
         assert raw == events
     assert conversation(bare) == conversation(model)
     assert other_shop.cart == shop.cart
-    assert all(offered(call) == ALL for call in bare.calls)
-    assert {(tuple(offered(call)), call.model_settings.tool_choice) for call in model.calls} == {
-        (("search",), "required"), (("add",), "required"), (("price",), "required"), (tuple(ALL), "none"),
-    }  # fmt: skip
+    assert all(offered(call) == ALL for call in bare.calls + model.calls)
+    assert {call.model_settings.tool_choice for call in model.calls} == {*ALL, "none"}
 
 
 def test_what_the_elicitor_is_asked(tmp_path: Path) -> None:
@@ -119,8 +139,12 @@ def test_what_the_elicitor_is_asked(tmp_path: Path) -> None:
     assert first.candidates[0].schema["properties"]["query"]["type"] == "string"
     assert first.messages == ({"role": "system", "content": "Buy tea."}, {"role": "user", "content": "Go"})
     assert second.messages[2:] == (
-        {"role": "assistant", "content": "", "tool_calls": [{"name": "search", "arguments": '{"query":"tea 1"}'}]},
-        {"role": "tool", "content": "tea 1: item 1"},
+        {
+            "role": "assistant",
+            "content": "",
+            "tool_calls": [{"id": "call-1", "name": "search", "arguments": '{"query":"tea 1"}'}],
+        },
+        {"role": "tool", "content": "tea 1: item 1", "tool_call_id": "call-1"},
     )
 
 
@@ -142,7 +166,7 @@ def test_a_handoff_is_a_candidate_and_the_next_agent_is_marked_too(tmp_path: Pat
     elicitor = ScriptedElicitor(
         [{"transfer_to_shopper": 1, "transfer_to_clerk": 0, ANSWER: 0}, FIRST_SEARCH_THEN_ANSWER[1]]
     )
-    hand_off = ModelStep.respond(lambda call: [function_call(offered(call)[0], "{}", call_id="a")])
+    hand_off = ModelStep.respond(lambda call: [function_call(call.model_settings.tool_choice, "{}", call_id="a")])
     model = ScriptedModel([hand_off, [assistant_message('{"euros": 7}')]])
     marked = AgentMarkModel(model, decider(log, elicitor))
     expert = shopper(marked, Shop(), output_type=Receipt)
@@ -156,7 +180,7 @@ def test_a_handoff_is_a_candidate_and_the_next_agent_is_marked_too(tmp_path: Pat
     assert elicitor.situations[0].names == ["transfer_to_clerk", "transfer_to_shopper", ANSWER]
     assert elicitor.situations[1].names == [*ALL, ANSWER]
     handed, answered = model.calls
-    assert (offered(handed), handed.model_settings.tool_choice) == (["transfer_to_shopper"], "required")
+    assert offered(handed) == ["transfer_to_clerk", "transfer_to_shopper"]
     assert answered.output_schema.name() == "Receipt"
 
 
@@ -166,9 +190,9 @@ def test_tools_of_the_provider_stay_with_the_answer(tmp_path: Path) -> None:
     agent.tools.append(WebSearchTool())
     run(agent)
     assert elicitor.situations[0].names == [*ALL, ANSWER]
-    assert [(offered(call), call.model_settings.tool_choice) for call in model.calls] == [
-        (["search"], "required"), (["web_search"], None),
-    ]  # fmt: skip
+    assert [call.model_settings.tool_choice for call in model.calls] == ["search", None]
+    assert all(offered(call) == [*ALL, "web_search"] for call in model.calls)
+    assert model.calls[1].input[-1] == {"role": "user", "content": "Answer now, without calling a tool."}
 
 
 def test_a_shell_is_the_agents_own_unless_it_runs_in_a_container_of_the_providers(tmp_path: Path) -> None:
@@ -187,7 +211,8 @@ def test_a_shell_is_the_agents_own_unless_it_runs_in_a_container_of_the_provider
 
 @pytest.mark.parametrize(("choice", "candidates"), [("search", None), ("none", None), ("required", ALL)])
 def test_what_the_user_has_decided_stays_decided(tmp_path: Path, choice: str, candidates: list[str] | None) -> None:
-    elicitor, model = ScriptedElicitor({name: int(name == "search") for name in SPREAD}), fake(["search", ANSWER])
+    weights = [{name: int(name == "search") for name in ALL}, {**dict.fromkeys(ALL, 0), ANSWER: 1}]
+    elicitor, model = ScriptedElicitor(weights if candidates else weights[1]), fake(["search", ANSWER])
     settings = ModelSettings(tool_choice=choice, parallel_tool_calls=False)
     agent = shopper(AgentMarkModel(model, decider(tmp_path / "log", elicitor)), Shop(), model_settings=settings)
     run(agent)
@@ -213,9 +238,10 @@ def test_without_a_list_the_agent_decides_for_itself(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
 def test_a_call_that_fails_is_not_in_the_evidence(tmp_path: Path, stream: bool) -> None:
-    log, down = tmp_path / "run.jsonl", ScriptedModel([ModelStep.raise_error(ConnectionError("down"))])
+    log, deciding = tmp_path / "run.jsonl", decider(tmp_path / "run.jsonl", ScriptedElicitor(SPREAD))
     with pytest.raises(ConnectionError):
-        run(shopper(AgentMarkModel(down, decider(log, ScriptedElicitor(SPREAD))), Shop()), stream=stream)
+        run(shopper(AgentMarkModel(fake(failures=1), deciding), Shop()), stream=stream)
+    deciding.close()
     assert [record.enforced for record in records(log)] == [None, False]
 
 
@@ -257,16 +283,162 @@ def test_models_that_agents_name_keep_the_settings_of_their_name(tmp_path: Path)
         assert one.model_settings == other.model_settings
 
 
-def test_the_agents_own_model_is_asked_aside(tmp_path: Path) -> None:
-    log, model = tmp_path / "run.jsonl", fake()
-    side = fake(says=json.dumps({**dict.fromkeys(ALL, 0), ANSWER: 1}))
-    result, _ = run(shopper(AgentMarkModel(model, decider(log, Verbalised(chat(side)))), Shop()))
-    assert result.final_output == "Done."
-    assert len(side.calls) == 1
-    assert side.calls[0].tools == []
-    assert len(model.calls) == 1
+@pytest.mark.parametrize("own", [True, False], ids=["the agent's own", "another"])
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
+def test_a_model_is_asked_aside(tmp_path: Path, own: bool, stream: bool) -> None:
+    log, says = tmp_path / "run.jsonl", json.dumps({**dict.fromkeys(ALL, 0), ANSWER: 1})
+    model = fake(says=says if own else "Done.")
+    side = model if own else fake(says=says)
+    elicitor = Verbalised() if own else Verbalised(chat(side))
+    result, _ = run(shopper(AgentMarkModel(model, decider(log, elicitor)), Shop()), stream=stream)
+    assert result.final_output == (says if own else "Done.")
+    assert len(side.calls) == (2 if own else 1)
+    aside = side.calls[0]
+    assert (offered(aside), aside.model_settings.tool_choice) == (ALL, "none")
+    assert aside.output_schema.json_schema()["type"] == "object"
+    # What was asked aside of the agent's own model is in the SDK's count.
+    assert result.context_wrapper.usage.input_tokens == (20 if own else 10)
     (record,) = records(log)
     assert (record.behavior, record.meta["elicitor"], record.meta["model"]) == (ANSWER, "verbalised", "ScriptedModel")
+
+
+# --- no refusal breaks it --------------------------------------------------------------------------------------------
+
+# These are asked by Responses, the others by chat completions.
+BY_RESPONSES = ("plain", "gpt-5-logprobs-403", "azure-logprobs-422", "no-json-schema", "rate-limited", "stream-cut")
+
+
+def do_errand(provider: RefusingProvider, errand: Errand, marked_by: Decider | None) -> str:
+    profile = provider.profile.name
+
+    async def go() -> str:
+        async with AsyncOpenAI(base_url=provider.base_url, api_key="k") as client:
+            kind = OpenAIResponsesModel if profile in BY_RESPONSES else OpenAIChatCompletionsModel
+            name = "claude-opus-5-5" if family(profile) == "anthropic" else "gpt-4o"
+            model: Any = kind(name, openai_client=client)
+            if marked_by is not None:
+                model = AgentMarkModel(model, marked_by)
+            agent = Agent(name="shopper", model=model, tools=[function_tool(tool) for tool in errand.tools])
+            if profile != "stream-cut":
+                return str((await Runner.run(agent, errand.task, max_turns=60)).final_output)
+            result = Runner.run_streamed(agent, errand.task, max_turns=60)
+            async for _ in result.stream_events():
+                pass
+            return str(result.final_output)
+
+    return asyncio.run(go())
+
+
+@each_case
+def test_no_refusal_breaks_the_agent(profile: str, mode: str, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    check("openai-agents", profile, mode, do_errand, tmp_path=tmp_path, caplog=caplog)
+
+
+# --- proposals -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
+def test_by_default_the_models_own_replies_carry_the_mark(tmp_path: Path, stream: bool) -> None:
+    log, model = tmp_path / "run.jsonl", fake(chance=random.Random(5))
+    marked = shopper(AgentMarkModel(model, decider(log)), Shop())
+    ends = [run(marked, f"Task {i}", stream=stream) for i in range(8)]
+    found = verdict(log)
+    assert found.accepted
+    assert found.payload == PAYLOAD
+    # The request is the agent's own, four times at each step; the agent sees one reply.
+    assert {(tuple(offered(call)), call.model_settings.tool_choice) for call in model.calls} == {(tuple(ALL), None)}
+    assert len(model.calls) == 4 * len(records(log))
+    for result, events in ends:
+        turns = len(result.raw_responses)
+        assert not stream or [event["type"] for event in events].count("response.completed") == turns
+        # The SDK's count has every sample.
+        assert result.context_wrapper.usage.input_tokens == 40 * turns
+        if not stream:
+            assert len(result.context_wrapper.usage.request_usage_entries) == 4 * turns
+
+
+def test_tools_of_the_provider_and_kept_conversations_are_not_sampled_unasked(tmp_path: Path) -> None:
+    log, model = tmp_path / "run.jsonl", fake()
+    agent = shopper(AgentMarkModel(model, decider(log)), Shop())
+
+    async def kept() -> None:
+        await Runner.run(agent, "Go", conversation_id="conv_1")
+
+    asyncio.run(kept())
+    agent.tools.append(WebSearchTool())
+    run(agent)
+    assert len(model.calls) == 2
+    assert [record.marked for record in records(log)] == [False, False]
+    assert "the provider keeps the conversation" in records(log)[0].reason
+    assert "tools that run at the provider" in records(log)[1].reason
+
+
+def test_thirty_runs_at_once_are_thirty_sessions(tmp_path: Path) -> None:
+    log = tmp_path / "run.jsonl"
+    agent = shopper(AgentMarkModel(fake(chance=random.Random(7)), decider(log)), Shop())
+
+    async def go() -> None:
+        await asyncio.gather(*[Runner.run(agent, f"Task {i}", max_turns=200) for i in range(30)])
+
+    asyncio.run(go())
+    made = records(log)
+    assert len({record.session for record in made}) == 30
+    assert len({record.meta["run_id"] for record in made}) == 30
+    assert {record.meta["performed_by"] for record in made} == {"shopper"}
+    assert verdict(log).payload == PAYLOAD
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
+def test_a_retry_of_the_sdks_repeats_the_decision(tmp_path: Path, stream: bool) -> None:
+    log, elicitor = tmp_path / "run.jsonl", ScriptedElicitor([SPREAD, FIRST_SEARCH_THEN_ANSWER[1]])
+    model = AgentMarkModel(fake(failures=1), decider(log, elicitor))
+    retry = ModelRetrySettings(
+        max_retries=2, backoff={"initial_delay": 0.0, "jitter": False}, policy=lambda context: True
+    )
+    run(shopper(model, Shop(), model_settings=ModelSettings(retry=retry)), stream=stream)
+    steps = [record.step_index for record in records(log)]
+    assert steps == list(range(len(steps)))
+    assert all(record.marked and record.enforced is None for record in records(log))
+
+
+def test_a_stream_that_is_not_read_to_its_end_is_no_evidence(tmp_path: Path) -> None:
+    log = tmp_path / "run.jsonl"
+    model = AgentMarkModel(fake(), decider(log, ScriptedElicitor(FIRST_SEARCH_THEN_ANSWER)))
+
+    async def go() -> None:
+        tools = [function_tool(tool) for tool in Shop().tools]
+        given = (None, "Go", ModelSettings(), tools, None, [], ModelTracing.DISABLED)
+        rest = {"previous_response_id": None, "conversation_id": None, "prompt": None}
+        stream = model.stream_response(*given, **rest)
+        async for _ in stream:
+            break
+        await stream.aclose()
+
+    asyncio.run(go())
+    assert [record.enforced for record in records(log)] == [None, False]
+
+
+@wants_model
+def test_a_real_model_is_attributed(tmp_path: Path) -> None:
+    def run_task(server: CallingModel, deciding: Decider, task: str) -> None:
+        async def go() -> None:
+            async with AsyncOpenAI(base_url=f"{server.root_url}/v1", api_key="k") as client:
+                model = AgentMarkModel(OpenAIChatCompletionsModel(server.model, openai_client=client), deciding)
+                tools = [function_tool(function) for function in TOOLS]
+                settings = ModelSettings(temperature=1)
+                agent = Agent(
+                    name="guide",
+                    model=model,
+                    tools=tools,
+                    model_settings=settings,
+                    tool_use_behavior="stop_on_first_tool",
+                )
+                result = await Runner.run(agent, task)
+                assert str(result.final_output).startswith("You ")
+
+        asyncio.run(go())
+
+    check_with_model("openai-agents", run_task, tmp_path / "run.jsonl")
 
 
 def test_the_page_runs_as_pasted(tmp_path: Path) -> None:

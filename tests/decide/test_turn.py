@@ -226,11 +226,12 @@ def test_samples_that_fail_are_left_out_and_the_agent_never_sees_them(is_async: 
 
 
 @either
-def test_if_every_sample_fails_the_agent_gets_the_error(is_async: bool) -> None:
+def test_if_every_sample_fails_the_agent_gets_the_error(is_async: bool, caplog: pytest.LogCaptureFixture) -> None:
     deciding, memory = decider()
     with pytest.raises(HTTPStatusError, match="no such model"):
         take(deciding, Call(Provider(lambda _: HTTPStatusError(404, "no such model"))), is_async=is_async)
     assert memory.records == []
+    assert "no sample came" in caplog.text
 
 
 def test_the_first_sample_may_warm_the_cache() -> None:
@@ -329,6 +330,18 @@ def test_where_nothing_can_be_forced_the_agent_decides_and_then_its_samples_do()
     assert provider.requests[3 if "allowed" in provider.requests[1] else 2] == Call(provider).request
     assert (memory.records[-1].meta or {})["elicitor"] == "proposals"
     assert all(request == Call(provider).request for request in provider.requests[-40:])
+
+
+def test_a_list_that_cannot_be_followed_is_not_asked_for() -> None:
+    class Unforced(Call):
+        def forced(self, behavior: str, rung: Rung) -> dict[str, Any] | None:
+            return super().forced(behavior, rung) if behavior != ANSWER else None
+
+    elicitor = ScriptedElicitor(MODEL)
+    deciding, memory = decider(elicitor)
+    deciding.turn(Unforced(Provider()))
+    assert elicitor.situations == []
+    assert (memory.records[0].meta or {})["elicitor"] == "proposals"
 
 
 def test_an_error_that_is_the_agents_own_is_what_the_agent_sees() -> None:
@@ -532,6 +545,17 @@ def test_a_persons_edit_is_recorded_as_such(elicitor: Any) -> None:
     assert (edited.enforced, (edited.meta or {})["did"], (edited.meta or {})["edited"]) == (False, other, True)
     assert deciding.stats.edited == 1
     assert Verifier(KEY).verify(memory.records).counts["not enforced"] == 2
+
+
+def test_an_edit_that_the_conversation_does_not_show(monkeypatch: pytest.MonkeyPatch) -> None:
+    deciding, memory = decider()
+    provider, asked = Provider(), [{"role": "user", "content": "Go."}]
+    first = calling_turn(deciding, provider, asked, "run")
+    count = len(memory.records)
+    other = next(name for name in TOOLS if name != done(first))
+    monkeypatch.setattr(Call, "as_done", lambda self, calls: [ToolCall(other)])
+    deciding.turn(Call(provider, continued(asked, first)), session="run")
+    assert (memory.records[count].enforced, (memory.records[count].meta or {})["did"]) == (False, other)
 
 
 def test_what_nobody_edited_stays_in_the_evidence() -> None:

@@ -162,6 +162,20 @@ def test_chat_completions_shape() -> None:
     assert texts_only(settled(said))[0]["content"] == "look (image_url)"
 
 
+def test_what_a_model_thought_goes_back_to_it() -> None:
+    call = {
+        "id": "c",
+        "type": "function",
+        "function": {"name": "f", "arguments": "{}"},
+        "extra_content": {"google": {"thought_signature": "abc"}},
+    }
+    said: list[Message] = [
+        {"role": "assistant", "content": None, "reasoning_content": "Hm.", "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "c", "content": "done"},
+    ]
+    assert chat_messages(settled(said)) == said
+
+
 def test_tools_are_the_candidates_but_for_the_answer() -> None:
     schema = {"type": "object", "properties": {"q": {"type": "string"}}}
     situation = Situation.of([Candidate("search", "the web", schema), Candidate("book"), ANSWER_CANDIDATE], "Go.")

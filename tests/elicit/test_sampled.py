@@ -18,7 +18,7 @@ from agentmark.elicit.proposals import Proposals
 from agentmark.elicit.sampled import Sampled
 from agentmark.elicit.situation import ANSWER, ANSWER_CANDIDATE, Candidate, Elicitation, Situation
 from agentmark.testing import FakeProvider
-from agentmark.testing.provider import Refusal
+from agentmark.testing.provider import Refusal, chat_answer
 
 CHAT = "/v1/chat/completions"
 TOOLS = [Candidate("search", "search the web", {"type": "object"}), Candidate("book")]
@@ -189,6 +189,21 @@ def test_auto_samples_where_there_is_no_decision_route() -> None:
         auto = elicitor_for(endpoint(provider))
         assert [auto.elicit(SITUATION).method for _ in range(2)] == ["proposals", "proposals"]
     assert [path for path, _ in provider.requests] == ["/v1/decisions", "/v1/systemone", CHAT, CHAT]
+
+
+def test_auto_asks_for_a_list_of_what_is_no_tool() -> None:
+    stated = {CHAT: chat_answer('{"go to shelf 1": 0.5, "look": 0.5}')}
+    with FakeProvider(stated) as provider:
+        said = elicitor_for(endpoint(provider)).elicit(Situation.of(["go to shelf 1", "look"], "Go."))
+    assert (said.method, said.weights) == ("verbalised", {"go to shelf 1": 0.5, "look": 0.5})
+
+
+def test_auto_states_no_list_for_an_agent_that_must_not_be_sampled() -> None:
+    with FakeProvider({CHAT: chat_answer('{"search": 0.5, "book": 0.4, "(answer)": 0.1}')}) as provider:
+        said = elicitor_for(endpoint(provider, extra={"temperature": 0})).elicit(SITUATION)
+    assert said.weights is None
+    assert "temperature 0" in str(said.fault)
+    assert CHAT not in [path for path, _ in provider.requests]
 
 
 def test_a_decider_hands_on_one_reply_of_the_behavior_it_chose() -> None:

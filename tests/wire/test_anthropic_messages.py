@@ -61,7 +61,7 @@ def test_beside_some_tools_none_can_be_forced(kind: str) -> None:
     assert [c.name for c in anthropic_messages.candidates(body)] == ["weather", "bash", ANSWER]
     assert anthropic_messages.forced(body, "weather", Rung.NAMED) is None
     assert anthropic_messages.forced({"tools": [WEATHER, BASH, WEB_SEARCH]}, "weather", Rung.NAMED)
-    assert anthropic_messages.forced(body, "weather", Rung.INSTRUCTION)
+    assert anthropic_messages.forced(body, "weather", Rung.INSTRUCTION) is None
 
 
 def test_a_tool_that_only_code_may_call_is_no_candidate() -> None:

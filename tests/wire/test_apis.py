@@ -122,6 +122,10 @@ def test_no_way_of_forcing_touches_the_tools_or_what_was_said(api: Api, rung: Ru
 @each_api
 def test_an_instruction_is_the_last_word(api: Api) -> None:
     forced = api.forced(request(api), "time", Rung.INSTRUCTION)
+    if api.PATH == "/v1/messages":
+        # Thinking is bound to what was said before it, and would come back without this sentence.
+        assert forced is None
+        return
     assert forced is not None
     assert api.conversation(forced)[-1] == {"role": "user", "content": "Call time now."}
     assert "tool_choice" not in forced

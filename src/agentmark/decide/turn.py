@@ -70,6 +70,8 @@ class ModelCall(ABC):
     seed: int | None = None
     # Whether tools that run at the provider are on offer: they would run once for each sample.
     runs_hosted_tools: bool = False
+    # Why the request must not be sent several times, where there is another reason.
+    unrepeatable: str | None = None
     # Set by the turn: whether samples are told apart by their arguments too. Then a stream shows what it does at its
     # end, though a single call may have begun before.
     needs_arguments: bool = False
@@ -87,6 +89,11 @@ class ModelCall(ABC):
     @abstractmethod
     def read(self, reply: Any) -> Sequence[ToolCall]:
         """The calls that a reply makes. Of a live stream, it is not asked."""
+
+    def as_done(self, calls: Sequence[ToolCall]) -> Sequence[ToolCall]:
+        """What became of the calls that the agent's model made last, where the framework keeps a person's edit apart
+        from the conversation."""
+        return calls
 
     def forced(self, behavior: str, rung: Rung) -> Any | None:
         """The request with one way to go, its tools untouched; None if there is no such way here."""
@@ -350,7 +357,13 @@ class _Dialogue:
         """Whether this upstream has shown that it states no lists, or follows none: then its samples are the list."""
         refusals = self.desk.refusals
         has_failed = [refusals.is_given_up(self.upstream, what) for what in (LISTS, OBEDIENCE)]
-        return self.desk.fallback is not None and (any(has_failed) or not refusals.rungs(self.upstream))
+        return self.desk.fallback is not None and (any(has_failed) or not self._can_be_forced())
+
+    def _can_be_forced(self) -> bool:
+        """Whether there is a way left for each thing that could be chosen: a list that cannot be followed is no use."""
+        rungs = self.desk.refusals.rungs(self.upstream)
+        ways = [[self.call.forced(name, rung) is not None for rung in rungs] for name in self.situation.names]
+        return all(any(found) for found in ways)
 
     def _look_back(self) -> Generator[Write, Any, None]:
         """See in the conversation whether somebody changed what the agent did last."""
@@ -360,14 +373,15 @@ class _Dialogue:
         decision = self.run.made.pop(_digest(before), None)
         if decision is None or not calls:
             return
+        done = self.call.as_done(calls)
         names = frozenset(decision.names)
-        if any(call.name not in names for call in calls):
+        if any(call.name not in names for call in done):
             return
         if decision.elicitation.proposals is None:
-            now = what_was_done(calls, decision.behavior)
+            now = what_was_done(done, decision.behavior)
         else:
             by_call = decision.elicitation.granularity == "call"
-            now = behavior_of(calls, names, self.run.session.argument_digest if by_call else None)
+            now = behavior_of(done, names, self.run.session.argument_digest if by_call else None)
         if now != decision.behavior:
             yield Write(self.desk.edit(decision, now))
 
@@ -385,7 +399,7 @@ class _Dialogue:
         if settings is None:
             raise ValueError("a decider without proposals cannot come here")
         call = self.call
-        obstacle = settings.obstacle(
+        obstacle = call.unrepeatable or settings.obstacle(
             temperature=call.temperature, seed=call.seed, runs_hosted_tools=call.runs_hosted_tools
         )
         if obstacle is not None:
@@ -398,6 +412,8 @@ class _Dialogue:
         errors = [outcome for outcome in outcomes if isinstance(outcome, Exception)]
         replies = [outcome for outcome in outcomes if not isinstance(outcome, Exception)]
         if not replies:
+            # The agent's own error; but a run that ends here has no record, and somebody should know why.
+            self.desk.ledger.fell_back("no sample came", call.model, repr(errors[0]))
             raise errors[0]
         if errors:
             # Those that came are independent samples all the same: the model as it is when it replies.
@@ -552,4 +568,8 @@ def _last_turn(messages: Sequence[Message]) -> tuple[Sequence[Message], list[Too
     while start and messages[start - 1].get("role") == "assistant":
         start -= 1
     calls = [call for said in messages[start:end] for call in said.get("tool_calls") or ()]
-    return messages[:start], [ToolCall(str(call.get("name")), call.get("arguments")) for call in calls]
+    return messages[:start], [_read_call(call) for call in calls]
+
+
+def _read_call(call: Mapping[str, Any]) -> ToolCall:
+    return ToolCall(str(call.get("name")), call.get("arguments"), str(call.get("id") or ""))

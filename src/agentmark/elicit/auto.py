@@ -13,6 +13,7 @@ from agentmark.elicit.errors import ElicitationError, UnsupportedError, Upstream
 from agentmark.elicit.http_chat import HttpChat
 from agentmark.elicit.labels import Labels
 from agentmark.elicit.learned import Learned
+from agentmark.elicit.proposals import METHOD
 from agentmark.elicit.sampled import Sampled
 from agentmark.elicit.situation import Elicitation, Elicitor, Situation
 from agentmark.elicit.verbalised import Verbalised
@@ -20,7 +21,8 @@ from agentmark.errors import SettingError
 
 # Ways that are tried in turn, by the name of the whole.
 LADDERS = {
-    "auto": ("decisions", "systemone", "proposals"),
+    # Behaviors that are no tools, such as "go to shelf 1", cannot be sampled as calls: for them a list is stated.
+    "auto": ("decisions", "systemone", "proposals", "labels", "verbalised"),
     "stated": ("decisions", "systemone", "labels", "verbalised"),
 }
 NAMES = ("decisions", "systemone", "proposals", "labels", "verbalised")
@@ -34,8 +36,11 @@ log = logging.getLogger(__name__)
 
 
 def elicitor_for(endpoint: Endpoint, name: str = "auto", *, rng: Random | None = None) -> Elicitor:
-    """An elicitor by name, or the first of several that the provider has: `auto` asks for its decision, and else
-    samples replies; `stated` asks for its decision, and else for a list. `rng` shuffles the options."""
+    """An elicitor by name, or the first of several that the provider has.
+
+    `auto` asks for the provider's decision, and else samples replies (for behaviors that are no tools: asks for a
+    list). `stated` asks for its decision, and else for a list. `rng` shuffles the options.
+    """
     if name in LADDERS:
         rungs = [elicitor_for(endpoint, rung, rng=rng) for rung in LADDERS[name]]
         return Auto(rungs, name=name, learned=endpoint.learned)
@@ -121,6 +126,9 @@ class Auto:
                 passed.append(_PassedOver(elicitor.name, said))
             elif said.weights is None and said.proposals is None:
                 unusable.append(said)
+                if said.method == METHOD:
+                    # An agent that must not be sampled (at temperature 0) must not be bent by a stated list either.
+                    break
             else:
                 self._remember(elicitor.name, passed)
                 return with_costs(said, [*unusable, said])

@@ -69,10 +69,12 @@ class FunctionChat:
         complete: Callable[[ChatRequest], str | ChatReply] | None = None,
         acomplete: Callable[[ChatRequest], Awaitable[str | ChatReply]] | None = None,
         tools: bool = False,
+        left_out: set[str] | None = None,
     ) -> None:
         """`tools` says that the function passes on calls, messages of the role `tool` and `request.tools`, with the
         model told not to call any. Else it is handed a conversation in which calls and their output are told in words.
-        A function may ignore `request.schema`.
+        A function may ignore `request.schema`. `left_out` is what was learned so far, for chats that are made anew for
+        each call.
         """
         if complete is None and acomplete is None:
             raise SettingError("complete", "give a function, sync or async")
@@ -80,7 +82,7 @@ class FunctionChat:
         self._complete = complete
         self._acomplete = acomplete
         self._tools = tools
-        self._left_out: frozenset[str] = frozenset()
+        self._left_out: set[str] = set() if left_out is None else left_out
 
     def complete(self, request: ChatRequest) -> ChatReply:
         if self._complete is None:
@@ -124,7 +126,7 @@ class FunctionChat:
         optional = {"schema": request.schema is not None, "tools": self._tools and bool(request.tools)}
         parts = [part for part, there in optional.items() if there and part not in self._left_out]
         for left_out in [(), *[(part,) for part in parts], *([tuple(parts)] if len(parts) > 1 else [])]:
-            reply = yield self._written(request, self._left_out.union(left_out))
+            reply = yield self._written(request, frozenset(self._left_out.union(left_out)))
             if not isinstance(reply, Exception):
                 self._left_out |= set(left_out)
                 return reply

@@ -25,7 +25,8 @@ def settled(messages: Sequence[Message]) -> list[dict[str, Any]]:
     `tool`, and providers, who refuse output that nobody asked for, take it. A call that was never answered gets the
     answer "(no output)".
     """
-    turns = _Turns([str(call["id"]) for message in messages for call in _calls(message) if call.get("id")])
+    given = [call["id"] for message in messages for call in _calls(message)]
+    turns = _Turns([str(id_) for id_ in [*given, *[message.get("tool_call_id") for message in messages]] if id_])
     for message in messages:
         role = str(message.get("role", "user"))
         if role in ("tool", "function"):
@@ -52,8 +53,9 @@ class _Turns:
 
     def speak(self, message: Message) -> None:
         self.close()
-        calls = [self._call(call.get("id"), call.get("name"), call.get("arguments")) for call in _calls(message)]
-        spoken = {"role": "assistant", "content": message.get("content")}
+        calls = [{**call, **self._call(call["id"], call["name"], call["arguments"])} for call in _calls(message)]
+        spoken = {"content": None, **message, "role": "assistant"}
+        spoken.pop("tool_calls", None)
         self._speaker = {**spoken, "tool_calls": calls} if calls else spoken
         self._open = {call["id"]: call["name"] for call in calls}
         self.messages.append(self._speaker)
@@ -107,18 +109,22 @@ def chat_messages(messages: Sequence[Message]) -> list[dict[str, Any]]:
 
 
 def _chat_message(message: Message) -> dict[str, Any]:
+    """Members that are nobody's business here, such as what a model thought and wants back, are passed on."""
+    known = {"role", "content", "tool_calls", "tool_call_id", *(["name"] if message["role"] == "tool" else [])}
     written = {"role": message["role"], "content": _as_sent(message.get("content"))}
     calls = _calls(message)
     if calls:
-        functions = [{"name": call["name"], "arguments": arguments_text(call["arguments"])} for call in calls]
-        listed = zip(calls, functions, strict=True)
         written["content"] = written["content"] or None
-        written["tool_calls"] = [
-            {"id": call["id"], "type": "function", "function": function} for call, function in listed
-        ]
+        written["tool_calls"] = [_chat_call(call) for call in calls]
     if "tool_call_id" in message:
         written["tool_call_id"] = message["tool_call_id"]
-    return written
+    return {**written, **{name: value for name, value in message.items() if name not in known}}
+
+
+def _chat_call(call: Mapping[str, Any]) -> dict[str, Any]:
+    function = {"name": call["name"], "arguments": arguments_text(call["arguments"])}
+    rest = {name: value for name, value in call.items() if name not in ("id", "name", "arguments")}
+    return {"id": call["id"], "type": "function", "function": function, **rest}
 
 
 def tool_definitions(tools: Sequence[Candidate]) -> list[dict[str, Any]]:
@@ -229,7 +235,9 @@ def _calls(message: Message) -> list[dict[str, Any]]:
     found = []
     for call in message.get("tool_calls") or ():
         function = call.get("function", call)
-        found.append({"id": call.get("id"), "name": function.get("name"), "arguments": function.get("arguments")})
+        rest = {name: value for name, value in call.items() if name not in ("type", "function")}
+        named = {"id": call.get("id"), "name": function.get("name"), "arguments": function.get("arguments")}
+        found.append({**rest, **named})
     return found
 
 

@@ -84,7 +84,8 @@ class HttpChat:
 
     def _tries(self, request: ChatRequest) -> Generator[Body, Body | UpstreamError, Body]:
         """Yields the request as it is known to be taken, is sent what came back, and yields it otherwise if it was
-        refused. What it was changed to is learned when that is accepted; else the first refusal is the one to tell."""
+        refused. A part that the provider names is left out from then on. What is only guessed is learned when it is
+        accepted; if nothing is, the first refusal that named no part is the one to tell."""
         learned, first = self.endpoint.learned, None
         named: dict[str, Any] = {}
         guessed: dict[str, Any] = {}
@@ -100,18 +101,23 @@ class HttpChat:
             if not isinstance(reply, UpstreamError):
                 learned.accept(named | guessed, {part: reasons[part] for part in named | guessed})
                 return reply
-            first = first or reply
             change = named_change(reply, request, body, form)
             if change is not None:
                 named |= change
-            elif is_refusal_of_a_part(reply, request):
+                reasons |= dict.fromkeys(change, reply.fault)
+                if "response_format" not in change:
+                    # Said outright. A format may be refused for the schema in it, which is of this step.
+                    learned.accept(change, {part: reasons[part] for part in change})
+                continue
+            first = first or reply
+            if is_refusal_of_a_part(reply, request):
                 guesses = guesses or iter(likely_changes(reply, request, replace(learned.form, **named)))
                 guessed = next(guesses, {})
-                if not guessed:
-                    raise first
             else:
+                guessed = {}
+            if not guessed:
                 raise first
-            reasons |= dict.fromkeys(change or guessed, reply.fault)
+            reasons |= dict.fromkeys(guessed, reply.fault)
 
     def _no_logprobs(self, request: ChatRequest, form: Form) -> UnsupportedError:
         fault = f"{self.model} reports no log-probabilities at temperature 1"

@@ -98,8 +98,13 @@ class Sampled:
                 replies = _choices(outcome)[:count]
                 if len(replies) < count:
                     several_refused = f"{len(replies)} choices where {count} were asked for"
-        if len(replies) < count:
-            outcomes = yield from self._asked(situation, [{}] * (count - len(replies)))
+        missing = count - len(replies)
+        if missing:
+            # After a refusal nobody knows yet whether it was about their number: one shows.
+            alone = 1 if several_refused is not None and not replies else 0
+            outcomes = (yield from self._asked(situation, [{}] * alone)) if alone else []
+            if not any(isinstance(outcome, UpstreamError) for outcome in outcomes):
+                outcomes += yield from self._asked(situation, [{}] * (missing - alone))
             singly = [_choices(outcome)[0] for outcome in outcomes if not isinstance(outcome, UpstreamError)]
             if several_refused is not None and singly:
                 learned.accept({"several": False}, {"several": several_refused})

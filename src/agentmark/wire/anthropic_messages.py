@@ -8,7 +8,7 @@ from typing import Any
 
 from agentmark.elicit.situation import ANSWER, Candidate, Message, ToolCall, whole
 from agentmark.wire.behaviors import left_to_decide
-from agentmark.wire.forcing import Rung, instruction
+from agentmark.wire.forcing import Rung
 from agentmark.wire.messages import message, text_of
 from agentmark.wire.shapes import object_at, objects_at, text_at
 
@@ -59,11 +59,9 @@ def conversation(body: Mapping[str, Any]) -> list[Message]:
 
 
 def forced(body: Mapping[str, Any], behavior: str, rung: Rung) -> dict[str, Any] | None:
-    """Models that think, and some that do not, refuse a named choice. There is no list of allowed tools here."""
-    if rung == Rung.INSTRUCTION:
-        said = {"role": "user", "content": instruction(behavior)}
-        return {**body, "messages": [*objects_at(body, "messages"), said]}
-    if rung == Rung.ALLOWED or not _can_be_named(body):
+    """Models that think, and some that do not, refuse a named choice. There is no list of allowed tools here, and no
+    instruction: thinking is bound to all that was said before it, and the agent sends it back without our sentence."""
+    if rung != Rung.NAMED or not _can_be_named(body):
         return None
     if behavior == ANSWER:
         # Nor could a tool of Anthropic's be used on the way to the answer then.
