@@ -24,6 +24,10 @@ HEADLINES: dict[str, tuple[str, ...]] = {
         "AgentMark-F: on each",
         "AgentMark-R: on each",
     ),
+    "counts": (
+        "the counts of n replies keep",
+        "R, n = 4",
+    ),
     "speed": (
         "F encode",
         "R encode",
@@ -108,6 +112,15 @@ HEADLINES: dict[str, tuple[str, ...]] = {
         "logits-names",
         "verbalised",
     ),
+    "proposals": (
+        "differs in no test",
+        "with stated lists at least",
+    ),
+    "orders": (
+        "lie less far apart",
+        "closer to what the agent does",
+    ),
+    "injection": ("moves no more than",),
     "oasis": (
         "identities are named",
         "the actions of the marked",
