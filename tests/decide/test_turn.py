@@ -703,6 +703,16 @@ def test_a_call_that_failed_for_good_is_no_evidence() -> None:
     assert [record.enforced for record in memory.records] == [None, False]
 
 
+def test_what_is_remembered_of_a_step_is_not_what_the_model_said() -> None:
+    deciding, _ = decider()
+    calling_turn(deciding, Provider(), [{"role": "user", "content": "Go."}], "run")
+    kept = [decision for decision in deciding.run("run").made.values()]
+    assert kept
+    assert all(decision.reply is None and decision.elicitation.proposals == () for decision in kept)
+    deciding.turn(Call(Provider()))
+    assert not deciding.runs.unnamed.made
+
+
 def test_runs_are_forgotten_before_they_fill_the_memory() -> None:
     deciding, memory = decider()
     deciding.runs._most = 3

@@ -16,7 +16,7 @@ from collections import OrderedDict
 from collections.abc import Generator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import Any
 
@@ -161,7 +161,7 @@ class Turn:
         done = None if calls is None else what_was_done(calls, decision.behavior)
         if decision.record is not None and done is not None:
             is_obeyed = done == decision.behavior
-            if is_obeyed:
+            if is_obeyed and decision.run.is_named:
                 _remember(decision.run.made, self.place, decision)
             if self.desk.refusals.count(self.upstream, OBEDIENCE, failed=not is_obeyed):
                 self.desk.ledger.fell_back("forcing is given up", self.upstream[1], "the model goes its own way")
@@ -435,7 +435,7 @@ class _Dialogue:
             self.desk.leave(decision)
         yield Write(decision.record)
         yield Discard([reply for reply in replies if reply is not chosen])
-        if decision.record is not None:
+        if decision.record is not None and self.run.is_named:
             _remember(self.run.made, self.place, decision)
         return Turn(call.charged(chosen, self._spent()), self.desk, self.upstream, decision, self.place)
 
@@ -585,7 +585,10 @@ def only_candidate(situation: Situation) -> Elicitation:
 
 
 def _remember(kept: "OrderedDict[bytes, Decision]", key: bytes, decision: Decision) -> None:
-    kept[key] = decision
+    """Without the replies: what was chosen is all that is asked of it later, and there may be thousands of runs."""
+    said = decision.elicitation
+    bare = replace(said, proposals=None if said.proposals is None else (), replies=(), arguments=None)
+    kept[key] = replace(decision, elicitation=bare, reply=None)
     while len(kept) > MAX_REMEMBERED:
         kept.popitem(last=False)
 
