@@ -706,7 +706,7 @@ def test_a_call_that_failed_for_good_is_no_evidence() -> None:
 def test_what_is_remembered_of_a_step_is_not_what_the_model_said() -> None:
     deciding, _ = decider()
     calling_turn(deciding, Provider(), [{"role": "user", "content": "Go."}], "run")
-    kept = [decision for decision in deciding.run("run").made.values()]
+    kept = list(deciding.run("run").made.values())
     assert kept
     assert all(decision.reply is None and decision.elicitation.proposals == () for decision in kept)
     deciding.turn(Call(Provider()))
