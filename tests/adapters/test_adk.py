@@ -2,9 +2,10 @@
 clients over HTTP."""
 
 import asyncio
+import gc
 import random
 import warnings
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -36,6 +37,14 @@ from agentmark.elicit.verbalised import Verbalised
 from agentmark.testing import Errand, RefusingProvider, ScriptedElicitor
 
 pytestmark = pytest.mark.filterwarnings("ignore")
+
+
+@pytest.fixture(autouse=True)
+def collected() -> Iterator[None]:
+    """Clients of frameworks are closed by the collector: here, where warnings of it are ignored."""
+    yield
+    gc.collect()
+
 
 SPREAD = {"stock": 3, "price": 3, "order": 3, ANSWER: 2, "transfer_to_agent": 2}
 

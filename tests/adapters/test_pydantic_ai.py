@@ -1,9 +1,10 @@
 """The Pydantic AI adapter, with the framework's own function model, and with its real clients over HTTP."""
 
 import asyncio
+import gc
 import json
 import random
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +47,14 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
 ]
+
+
+@pytest.fixture(autouse=True)
+def collected() -> Iterator[None]:
+    """Clients of frameworks are closed by the collector: here, where warnings of it are ignored."""
+    yield
+    gc.collect()
+
 
 ALL = ["search", "add", "price"]
 LONG_RUNS = UsageLimits(request_limit=None)
@@ -560,7 +569,14 @@ def do_errand(provider: RefusingProvider, errand: Errand, decided_by: Decider | 
     # The models of this profile are asked by Responses.
     responses = options.pop("responses", provider.profile.name.startswith("gpt-5"))
     agent = Agent(model_at(provider, responses=responses), tools=errand.tools, capabilities=capabilities)
-    return str(run(agent, errand.task, **options)[0])
+    if not options.pop("stream", False):
+        return str(run(agent, errand.task)[0])
+
+    async def watch(context: Any, events: Any) -> None:
+        async for _ in events:
+            pass
+
+    return asyncio.run(agent.run(errand.task, event_stream_handler=watch, usage_limits=LONG_RUNS)).output
 
 
 @each_case

@@ -430,7 +430,7 @@ async def _side_call(model: Any, asked: _Request, request: ChatRequest) -> Any:
     history = model.prepare_messages(list(asked.messages), asked.parameters)
     if request.schema is not None and model.profile.get("supports_json_schema_output"):
         described = OutputObjectDefinition(json_schema=dict(request.schema), name="reply")
-        in_schema = replace(asked.parameters, output_mode="native", output_object=described, allow_text_output=False)
+        in_schema = replace(asked.parameters, output_mode="native", output_object=described)
         # Some models take a schema only without tools: those are asked in words alone.
         with suppress(UserError):
             return await model.request(history, settings, in_schema)
