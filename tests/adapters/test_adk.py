@@ -259,7 +259,7 @@ def test_what_cannot_be_sampled_is_left_to_the_agent_and_said(
     assert len(model.offered) == 2
     assert [(record.behavior, record.marked) for record in records(log)] == [("stock", False), (ANSWER, False)]
     assert str(records(log)[0].reason).startswith(reason)
-    assert "not sampled" in caplog.text
+    assert "a step goes unmarked" in caplog.text
 
 
 # --- runs ----------------------------------------------------------------------------------------------------------
@@ -384,9 +384,8 @@ def test_without_a_list_the_model_decides_or_the_run_ends(tmp_path: Path) -> Non
     assert [(record.behavior, record.marked) for record in records(log)] == [(name, False) for name in script]
     assert "no list today" in str(records(log)[0].reason)
 
-    with pytest.raises(RuntimeError, match="no list today") as caught:
+    with pytest.raises(ElicitationError, match="no list today"):
         runs(agent_on(scripted(script)), 1, decider(tmp_path / "closed.jsonl", no_list, fail="closed"))
-    assert isinstance(caught.value.__cause__, ElicitationError)
 
 
 @pytest.mark.parametrize(
@@ -529,7 +528,8 @@ def test_forcing_leaves_the_tools_alone_on_the_wire(
         do_errand(provider, errand, decider(tmp_path / "log", ScriptedElicitor(weights)))
         bodies = [asked.body for asked in provider.requests]
     assert all(body["tools"] == bodies[0]["tools"] for body in bodies)
-    assert [name for name, _ in errand.calls] == ["search", "price"]
+    # Several calls of the chosen tool are obedience.
+    assert list(dict.fromkeys([name for name, _ in errand.calls])) == ["search", "price"]
     if profile == "plain":
         assert [body["tool_choice"] for body in bodies] == [
             {"type": "function", "function": {"name": "search"}},

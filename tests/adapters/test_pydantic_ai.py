@@ -265,7 +265,7 @@ def test_what_cannot_be_sampled_is_left_to_the_agent_and_said(
     assert len(fake.seen) == 2
     assert [(record.behavior, record.marked) for record in records(log)] == [("search", False), (ANSWER, False)]
     assert str(records(log)[0].reason).startswith(reason)
-    assert "not sampled" in caplog.text
+    assert "a step goes unmarked" in caplog.text
 
 
 # --- runs ----------------------------------------------------------------------------------------------------------
@@ -311,7 +311,7 @@ class Again(AbstractCapability[Any]):
     """Tries a request again that failed."""
 
     async def on_model_request_error(self, ctx: Any, *, request_context: Any, error: Exception) -> Any:
-        raise RetryModelRequest("again") from error
+        raise RetryModelRequest(request_context.model) from error
 
 
 def test_a_retry_repeats_what_was_decided(tmp_path: Path) -> None:
@@ -516,9 +516,8 @@ def test_a_call_that_fails_is_not_in_the_evidence(tmp_path: Path) -> None:
         raise ConnectionError("down")
 
     log = tmp_path / "run.jsonl"
-    capability = AgentMarkCapability(decider(log, ScriptedElicitor(SPREAD)))
-    with pytest.raises(ConnectionError):
-        run(Agent(FunctionModel(down), tools=Shop().tools, capabilities=[capability]))
+    with pytest.raises(ConnectionError), decider(log, ScriptedElicitor(SPREAD)) as by:
+        run(Agent(FunctionModel(down), tools=Shop().tools, capabilities=[AgentMarkCapability(by)]))
     assert [record.enforced for record in records(log)] == [None, False]
 
 
@@ -623,7 +622,9 @@ def test_forcing_leaves_the_tools_alone_on_the_wire(tmp_path: Path, responses: b
         choice if isinstance(choice, str) else choice["type"] for choice in [body["tool_choice"] for body in bodies]
     ]
     assert kinds[:4] == ["function", "function", "none", "allowed_tools"]
-    assert [name for name, _ in errand.calls][:3] == ["search", "price", "price"]
+    # Several calls of the chosen tool are obedience.
+    assert {name for name, _ in errand.calls} == {"search", "price"}
+    assert (errand.calls[0][0], errand.calls[-1][0]) == ("search", "price")
 
 
 def test_the_page_runs_as_pasted(tmp_path: Path) -> None:
