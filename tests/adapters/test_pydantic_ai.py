@@ -1,9 +1,10 @@
 """The Pydantic AI adapter, with the framework's own function model, and with its real clients over HTTP."""
 
 import asyncio
+import gc
 import json
 import random
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +47,14 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
 ]
+
+
+@pytest.fixture(autouse=True)
+def collected() -> Iterator[None]:
+    """Clients of frameworks are closed by the collector: here, where warnings of it are ignored."""
+    yield
+    gc.collect()
+
 
 ALL = ["search", "add", "price"]
 LONG_RUNS = UsageLimits(request_limit=None)
@@ -256,7 +265,7 @@ def test_what_cannot_be_sampled_is_left_to_the_agent_and_said(
     assert len(fake.seen) == 2
     assert [(record.behavior, record.marked) for record in records(log)] == [("search", False), (ANSWER, False)]
     assert str(records(log)[0].reason).startswith(reason)
-    assert "not sampled" in caplog.text
+    assert "a step goes unmarked" in caplog.text
 
 
 # --- runs ----------------------------------------------------------------------------------------------------------
@@ -302,7 +311,7 @@ class Again(AbstractCapability[Any]):
     """Tries a request again that failed."""
 
     async def on_model_request_error(self, ctx: Any, *, request_context: Any, error: Exception) -> Any:
-        raise RetryModelRequest("again") from error
+        raise RetryModelRequest(request_context.model) from error
 
 
 def test_a_retry_repeats_what_was_decided(tmp_path: Path) -> None:
@@ -507,9 +516,8 @@ def test_a_call_that_fails_is_not_in_the_evidence(tmp_path: Path) -> None:
         raise ConnectionError("down")
 
     log = tmp_path / "run.jsonl"
-    capability = AgentMarkCapability(decider(log, ScriptedElicitor(SPREAD)))
-    with pytest.raises(ConnectionError):
-        run(Agent(FunctionModel(down), tools=Shop().tools, capabilities=[capability]))
+    with pytest.raises(ConnectionError), decider(log, ScriptedElicitor(SPREAD)) as by:
+        run(Agent(FunctionModel(down), tools=Shop().tools, capabilities=[AgentMarkCapability(by)]))
     assert [record.enforced for record in records(log)] == [None, False]
 
 
@@ -560,7 +568,14 @@ def do_errand(provider: RefusingProvider, errand: Errand, decided_by: Decider | 
     # The models of this profile are asked by Responses.
     responses = options.pop("responses", provider.profile.name.startswith("gpt-5"))
     agent = Agent(model_at(provider, responses=responses), tools=errand.tools, capabilities=capabilities)
-    return str(run(agent, errand.task, **options)[0])
+    if not options.pop("stream", False):
+        return str(run(agent, errand.task)[0])
+
+    async def watch(context: Any, events: Any) -> None:
+        async for _ in events:
+            pass
+
+    return asyncio.run(agent.run(errand.task, event_stream_handler=watch, usage_limits=LONG_RUNS)).output
 
 
 @each_case
@@ -607,7 +622,9 @@ def test_forcing_leaves_the_tools_alone_on_the_wire(tmp_path: Path, responses: b
         choice if isinstance(choice, str) else choice["type"] for choice in [body["tool_choice"] for body in bodies]
     ]
     assert kinds[:4] == ["function", "function", "none", "allowed_tools"]
-    assert [name for name, _ in errand.calls][:3] == ["search", "price", "price"]
+    # Several calls of the chosen tool are obedience.
+    assert {name for name, _ in errand.calls} == {"search", "price"}
+    assert (errand.calls[0][0], errand.calls[-1][0]) == ("search", "price")
 
 
 def test_the_page_runs_as_pasted(tmp_path: Path) -> None:

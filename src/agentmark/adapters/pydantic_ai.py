@@ -63,7 +63,8 @@ class AgentMarkCapability(AbstractCapability[Any]):
         return served
 
     def get_wrapper_model(self, model: Any) -> Any:
-        return _MarkedModel(model, self)
+        # A hook that tries again may name the model that it was shown, which is marked already.
+        return None if _is_marked(model) else _MarkedModel(model, self)
 
     async def turn(self, call: "_Call") -> Turn:
         meta = {}
@@ -430,7 +431,7 @@ async def _side_call(model: Any, asked: _Request, request: ChatRequest) -> Any:
     history = model.prepare_messages(list(asked.messages), asked.parameters)
     if request.schema is not None and model.profile.get("supports_json_schema_output"):
         described = OutputObjectDefinition(json_schema=dict(request.schema), name="reply")
-        in_schema = replace(asked.parameters, output_mode="native", output_object=described, allow_text_output=False)
+        in_schema = replace(asked.parameters, output_mode="native", output_object=described)
         # Some models take a schema only without tools: those are asked in words alone.
         with suppress(UserError):
             return await model.request(history, settings, in_schema)
@@ -468,17 +469,23 @@ def _kinds(model: Any) -> list[str]:
 
 def _innermost(model: Any) -> type:
     """The class of the model that speaks to a provider."""
-    while isinstance(model, WrapperModel):
-        model = model.wrapped
-    return type(model)
+    return type(_layers(model)[-1])
+
+
+def _layers(model: Any) -> list[Any]:
+    """A model, and those that it wraps, from the outermost."""
+    layers = [model]
+    while isinstance(layers[-1], WrapperModel):
+        layers.append(layers[-1].wrapped)
+    return layers
+
+
+def _is_marked(model: Any) -> bool:
+    return any(isinstance(layer, _MarkedModel) for layer in _layers(model))
 
 
 def _limits_callers(model: Any) -> bool:
-    while isinstance(model, WrapperModel):
-        if type(model).__name__ == "ConcurrencyLimitedModel":
-            return True
-        model = model.wrapped
-    return False
+    return any(type(layer).__name__ == "ConcurrencyLimitedModel" for layer in _layers(model))
 
 
 def _base_url(model: Any) -> str:
