@@ -631,3 +631,71 @@ def test_a_live_stream_is_finished_by_the_adapter(ending: str, is_async: bool) -
     turn.finish(calls)
     expected = {"obeys": [None], "differs": [None, False], "breaks off": [None, False]}[ending]
     assert [record.enforced for record in memory.records] == expected
+
+
+# --- what fails on our side alone (law L11) ---
+
+
+def _nested() -> dict[str, Any]:
+    nested: dict[str, Any] = {}
+    for _ in range(3000):
+        nested = {"in": nested}
+    return nested
+
+
+@pytest.mark.parametrize("arguments", [{1: 2, "a": 3}, _nested()], ids=["keys that cannot be sorted", "too deep"])
+def test_a_conversation_of_any_shape_is_no_reason_to_break(arguments: Any) -> None:
+    deciding, memory = decider()
+    called = {"role": "assistant", "content": "", "tool_calls": [{"name": "search", "arguments": arguments}]}
+    for calls in (called, {**called, "tool_calls": ["no object"]}):
+        call = Call(Provider(), [{"role": "user", "content": "Go."}, calls])
+        assert deciding.turn(call, session="run").reply["number"]
+    assert len(memory.records) == 2
+
+
+@either
+@pytest.mark.parametrize("part", ["tokens", "charged", "discard", "adiscard", "forced", "as_done"])
+def test_an_adapter_that_stumbles_does_not_break_the_agent(part: str, is_async: bool) -> None:
+    def stumbles(*_: Any, **__: Any) -> Any:
+        raise KeyError("usage")
+
+    deciding, memory = decider(ScriptedElicitor(MODEL) if part == "forced" else None)
+    call = Call(Provider())
+    setattr(call, part, stumbles)
+    assert take(deciding, call, is_async=is_async, session="run").reply["number"]
+    assert memory.records
+
+
+@pytest.mark.parametrize("read", [None, ["search"], [ToolCall(["search"])], (1 // 0 for _ in [1])])  # type: ignore[arg-type]
+def test_a_reply_read_as_anything_is_a_reply(read: Any) -> None:
+    deciding, memory = decider()
+    call = Call(Provider())
+    call.read = lambda reply: read  # type: ignore[method-assign]
+    assert deciding.turn(call).reply["number"]
+    assert memory.records
+
+
+def test_what_no_record_can_hold_is_left_out_and_said(caplog: pytest.LogCaptureFixture) -> None:
+    deciding, memory = decider()
+    deciding.turn(Call(Provider()), session="thread \ud800", meta={"who": "\ud800", "share": 0.5, "team": "a"})
+    (record,) = memory.records
+    assert record.marked
+    meta = record.meta or {}
+    assert (meta["team"], meta["run_id"]) == ("a", "thread ?")
+    assert not {"who", "share"} & set(meta)
+    assert "no record can hold" in caplog.text
+
+
+def test_a_choice_that_cannot_be_made_is_the_agents_and_is_recorded() -> None:
+    class Unprintable:
+        def __str__(self) -> str:
+            raise RuntimeError("private")
+
+    deciding, memory = decider(Proposals(granularity="call"))
+    call = Call(Provider())
+    call.read = lambda reply: [ToolCall("search", Unprintable())]  # type: ignore[method-assign]
+    assert deciding.turn(call).reply["number"] == 1
+    (record,) = memory.records
+    assert not record.marked
+    assert record.reason == "not sampled: the choice failed with RuntimeError"
+    assert sum(deciding.stats.unmarked.values()) == 1

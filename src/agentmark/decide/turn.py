@@ -13,13 +13,15 @@ import hashlib
 import json
 from abc import ABC, abstractmethod
 from collections import OrderedDict
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from contextvars import copy_context
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from time import perf_counter
-from typing import Any
+from typing import Any, TypeVar
 
+from agentmark.core.canonical import canonical_bytes
 from agentmark.decide.decision import Decision, Run
 from agentmark.decide.desk import Desk
 from agentmark.decide.forcing import Upstream, may_be_ours, speaks_of_the_choice
@@ -41,6 +43,8 @@ from agentmark.errors import SettingError
 from agentmark.record import StepRecord
 from agentmark.wire.behaviors import what_was_done
 from agentmark.wire.forcing import Rung
+
+Result = TypeVar("Result")
 
 # What an upstream may turn out not to be good for.
 LISTS, OBEDIENCE = "lists", "obedience"
@@ -217,7 +221,9 @@ def wait_for(dialogue: Dialogue, desk: Desk, call: ModelCall) -> Turn:
                 desk.write(wanted.record)
             else:
                 for reply in wanted.replies:
-                    call.discard(reply)
+                    # A stream that cannot be closed ends by itself; the agent has its reply.
+                    with suppress(Exception):
+                        call.discard(reply)
     except StopIteration as done:
         turn: Turn = done.value
         return turn
@@ -237,7 +243,8 @@ async def await_for(dialogue: Dialogue, desk: Desk, call: ModelCall) -> Turn:
                 await desk.awrite(wanted.record)
             else:
                 for reply in wanted.replies:
-                    await call.adiscard(reply)
+                    with suppress(Exception):
+                        await call.adiscard(reply)
     except StopIteration as done:
         turn: Turn = done.value
         return turn
@@ -318,7 +325,7 @@ class _Dialogue:
         self.desk = desk
         self.call = call
         self.run = run
-        self.meta = meta
+        self.meta = self._recordable(meta)
         self.upstream: Upstream = (call.upstream, call.model)
         self.calls = self.input_tokens = self.output_tokens = 0
 
@@ -328,11 +335,31 @@ class _Dialogue:
             reply = yield from self._as_the_agent_asked()
             return Turn(reply, self.desk, self.upstream)
         self.situation = situation
-        self.place = _digest(self.situation.messages)
-        yield from self._look_back()
+        self.place = self._safely("the conversation cannot be read", lambda: _digest(situation.messages), b"")
+        edited = self._safely("the conversation cannot be read", self._look_back, None)
+        yield Write(edited)
         if isinstance(self.desk.elicitor, Proposals) or self._is_past_stating():
             return (yield from self._from_proposals())
         return (yield from self._from_a_stated_list(self.desk.elicitor))
+
+    def _safely(self, what: str, do: Callable[[], Result], otherwise: Result) -> Result:
+        """What is only for the mark: if it fails, the agent goes on without (law L11), and somebody is told."""
+        try:
+            return do()
+        except Exception as error:
+            if self.desk.fail == "closed":
+                raise
+            self.desk.ledger.fell_back(what, self.call.model, repr(error))
+            return otherwise
+
+    def _recordable(self, meta: Mapping[str, Any] | None) -> dict[str, Any]:
+        """What a record can hold of what is said of this step."""
+        found = {}
+        for name, value in (meta or {}).items():
+            checked = self._safely("meta that no record can hold", lambda: canonical_bytes({name: value}), None)  # noqa: B023
+            if checked is not None:
+                found[name] = value
+        return found
 
     def _read_request(self) -> Situation | None:
         """What is to be decided; None if nothing is, or if the request cannot be read: no reason to break the agent."""
@@ -345,13 +372,17 @@ class _Dialogue:
             self.desk.ledger.unmarked("the request cannot be read", self.call.model, repr(error))
             return None
 
-    def _read(self, reply: Any) -> Sequence[ToolCall]:
+    def _read(self, reply: Any) -> tuple[ToolCall, ...]:
         """The calls that a reply makes. One that cannot be read did something that nobody knows."""
         try:
-            return self.call.read(reply)
+            calls = tuple(self.call.read(reply))
+            if all(isinstance(call.name, str) for call in calls):
+                return calls
+            fault = "a call whose name is no text"
         except Exception as error:
-            self.desk.ledger.fell_back("a reply cannot be read", self.call.model, repr(error))
-            return [ToolCall(OTHER)]
+            fault = repr(error)
+        self.desk.ledger.fell_back("a reply cannot be read", self.call.model, fault)
+        return (ToolCall(OTHER),)
 
     def _is_past_stating(self) -> bool:
         """Whether this upstream has shown that it states no lists, or follows none: then its samples are the list."""
@@ -362,28 +393,30 @@ class _Dialogue:
     def _can_be_forced(self) -> bool:
         """Whether there is a way left for each thing that could be chosen: a list that cannot be followed is no use."""
         rungs = self.desk.refusals.rungs(self.upstream)
-        ways = [[self.call.forced(name, rung) is not None for rung in rungs] for name in self.situation.names]
+        ways = [[self._forced_request(name, rung) is not None for rung in rungs] for name in self.situation.names]
         return all(any(found) for found in ways)
 
-    def _look_back(self) -> Generator[Write, Any, None]:
-        """See in the conversation whether somebody changed what the agent did last."""
+    def _forced_request(self, behavior: str, rung: Rung) -> Any | None:
+        return self._safely("a request cannot be forced", lambda: self.call.forced(behavior, rung), None)
+
+    def _look_back(self) -> StepRecord | None:
+        """See in the conversation whether somebody changed what the agent did last; what is then to be logged."""
         if not self.run.is_named:
-            return
+            return None
         before, calls = _last_turn(self.situation.messages)
         decision = self.run.made.pop(_digest(before), None)
         if decision is None or not calls:
-            return
+            return None
         done = self.call.as_done(calls)
         names = frozenset(decision.names)
         if any(call.name not in names for call in done):
-            return
+            return None
         if decision.elicitation.proposals is None:
             now = what_was_done(done, decision.behavior)
         else:
             by_call = decision.elicitation.granularity == "call"
             now = behavior_of(done, names, self.run.session.argument_digest if by_call else None)
-        if now != decision.behavior:
-            yield Write(self.desk.edit(decision, now))
+        return self.desk.edit(decision, now) if now != decision.behavior else None
 
     def _as_the_agent_asked(self) -> Generator[Ask, Any, Any]:
         [outcome] = yield Ask([self.call.request])
@@ -404,7 +437,7 @@ class _Dialogue:
         )
         if obstacle is not None:
             said = Elicitation(method=METHOD, model=call.model, fault=obstacle)
-            return (yield from self._left_to_the_agent(self._undecided(said)))
+            return (yield from self._left_to_the_agent(self._choice(said)))
         call.needs_arguments = settings.granularity == "call"
         begun = perf_counter()
         warms_cache = call.warms_cache if settings.warm_cache is None else settings.warm_cache
@@ -422,21 +455,23 @@ class _Dialogue:
             self._count(reply)
         said = self._sampled(replies, settings, perf_counter() - begun)
         self.desk.ledger.spent(said, said.seconds or 0.0)
-        decision = self.desk.choose(self.run, self.situation.names, said, meta=self.meta)
-        chosen = replies[0] if decision.record is None else decision.reply
+        decision = self._choice(said)
         if decision.record is None:
+            # Drawn like the others, so as good as any of them.
+            yield Discard(replies[1:])
             self.desk.leave(decision)
+            return (yield from self._finished(replies[0], decision))
+        chosen = decision.reply
         yield Write(decision.record)
         yield Discard([reply for reply in replies if reply is not chosen])
-        if decision.record is not None:
-            _remember(self.run.made, self.place, decision)
-        return Turn(call.charged(chosen, self._spent()), self.desk, self.upstream, decision, self.place)
+        _remember(self.run.made, self.place, decision)
+        return Turn(self._charged(chosen), self.desk, self.upstream, decision, self.place)
 
     def _sampled(self, replies: Sequence[Any], settings: Proposals, seconds: float) -> Elicitation:
         return Elicitation(
             method=METHOD,
             model=self.call.model,
-            proposals=tuple([Proposal(calls=tuple(self._read(reply)), reply=reply) for reply in replies]),
+            proposals=tuple([Proposal(calls=self._read(reply), reply=reply) for reply in replies]),
             granularity=settings.granularity,
             samples=settings.count,
             seconds=seconds,
@@ -444,8 +479,16 @@ class _Dialogue:
             output_tokens=self.output_tokens or None,
         )
 
-    def _undecided(self, said: Elicitation) -> Decision:
-        return self.desk.choose(self.run, self.situation.names, said, meta=self.meta)
+    def _choice(self, said: Elicitation) -> Decision:
+        names = self.situation.names
+        try:
+            return self.desk.choose(self.run, names, said, meta=self.meta)
+        except Exception as error:
+            if self.desk.fail == "closed":
+                raise
+            logged = f"the choice failed with {type(error).__name__}"
+            undecided = replace(said, weights=None, proposals=None, fault=repr(error), logged_fault=logged)
+            return Decision(None, undecided, None, self.run, tuple(names), meta={**self.run.meta, **(self.meta or {})})
 
     def _left_to_the_agent(self, decision: Decision) -> Dialogue:
         self.desk.leave(decision)
@@ -486,7 +529,7 @@ class _Dialogue:
             self.calls += said.attempts
             self.input_tokens += whole(said.input_tokens) or 0
             self.output_tokens += whole(said.output_tokens) or 0
-        decision = self.desk.choose(self.run, self.situation.names, said, meta=self.meta)
+        decision = self._choice(said)
         if self.desk.refusals.count(self.upstream, LISTS, failed=decision.behavior is None):
             self.desk.ledger.fell_back("lists are given up", self.call.model, said.fault or "no list")
         return decision
@@ -500,7 +543,7 @@ class _Dialogue:
         refused: list[Rung] = []
         why = ""
         for rung in self.desk.refusals.rungs(self.upstream):
-            request = self.call.forced(behavior, rung)
+            request = self._forced_request(behavior, rung)
             if request is None:
                 continue
             [outcome] = yield Ask([request])
@@ -530,17 +573,18 @@ class _Dialogue:
         turn = Turn(reply, self.desk, self.upstream, decision, self.place, is_open=True)
         if not self.call.is_live(reply):
             yield Write(turn.outcome(self._read(reply)))
-        turn.reply = self.call.charged(reply, self._spent())
+        turn.reply = self._charged(reply)
         return turn
 
     def _count(self, reply: Any) -> None:
-        read, written = self.call.tokens(reply)
+        read, written = self._safely("usage cannot be read", lambda: self.call.tokens(reply), (None, None))
         self.calls += 1
         self.input_tokens += whole(read) or 0
         self.output_tokens += whole(written) or 0
 
-    def _spent(self) -> Spent:
-        return Spent(self.calls, self.input_tokens, self.output_tokens)
+    def _charged(self, reply: Any) -> Any:
+        spent = Spent(self.calls, self.input_tokens, self.output_tokens)
+        return self._safely("usage cannot be stated", lambda: self.call.charged(reply, spent), reply)
 
 
 def only_candidate(situation: Situation) -> Elicitation:
