@@ -699,3 +699,35 @@ def test_a_choice_that_cannot_be_made_is_the_agents_and_is_recorded() -> None:
     assert not record.marked
     assert record.reason == "not sampled: the choice failed with RuntimeError"
     assert sum(deciding.stats.unmarked.values()) == 1
+
+
+class Stuck(Call):
+    """A call whose reply does not come until somebody gives up."""
+
+    async def asend(self, request: Any, *, sampled: bool) -> Any:
+        await asyncio.sleep(60)
+
+    def send(self, request: Any, *, sampled: bool) -> Any:
+        raise KeyboardInterrupt
+
+
+@either
+def test_a_call_that_was_given_up_is_no_evidence(is_async: bool) -> None:
+    deciding, memory = decider(ScriptedElicitor(MODEL))
+
+    async def give_up() -> None:
+        async with asyncio.timeout(0.05):
+            await deciding.aturn(Stuck(Provider()), session="run")
+
+    if is_async:
+        with pytest.raises(TimeoutError):
+            asyncio.run(give_up())
+    else:
+        with pytest.raises(KeyboardInterrupt):
+            deciding.turn(Stuck(Provider()), session="run")
+    (record,) = memory.records
+    assert record.marked
+    # Tried again, it is the same decision; without that, it is taken back.
+    deciding.turn(Call(Provider(), [{"role": "user", "content": "Something else."}]), session="run")
+    assert memory.records[1].context == record.context
+    assert not memory.records[1].enforced

@@ -227,6 +227,8 @@ def wait_for(dialogue: Dialogue, desk: Desk, call: ModelCall) -> Turn:
     except StopIteration as done:
         turn: Turn = done.value
         return turn
+    finally:
+        dialogue.close()
 
 
 async def await_for(dialogue: Dialogue, desk: Desk, call: ModelCall) -> Turn:
@@ -248,6 +250,8 @@ async def await_for(dialogue: Dialogue, desk: Desk, call: ModelCall) -> Turn:
     except StopIteration as done:
         turn: Turn = done.value
         return turn
+    finally:
+        dialogue.close()
 
 
 def _ask(ask: Ask, call: ModelCall) -> list[Any]:
@@ -514,7 +518,8 @@ class _Dialogue:
             return (yield from self._left_to_the_agent(decision))
         try:
             reply = yield from self._forced(decision.behavior)
-        except Exception:
+        except BaseException:
+            # Also one that was cancelled, by a time limit of the agent's for instance: nothing was done.
             _remember(self.run.failed, key, decision)
             raise
         return (yield from self._finished(reply, decision))
@@ -577,7 +582,7 @@ class _Dialogue:
         return turn
 
     def _count(self, reply: Any) -> None:
-        read, written = self._safely("usage cannot be read", lambda: self.call.tokens(reply), (None, None))
+        read, written = self._safely("usage cannot be read", lambda: self.call.tokens(reply), (0, 0))
         self.calls += 1
         self.input_tokens += whole(read) or 0
         self.output_tokens += whole(written) or 0
