@@ -731,3 +731,47 @@ def test_a_call_that_was_given_up_is_no_evidence(is_async: bool) -> None:
     deciding.turn(Call(Provider(), [{"role": "user", "content": "Something else."}]), session="run")
     assert memory.records[1].context == record.context
     assert not memory.records[1].enforced
+
+
+@pytest.mark.parametrize("granularity", ["tool", "call"])
+@pytest.mark.parametrize("elicitor", ["samples", "list"])
+def test_parallel_agents_of_one_run_that_begin_alike_are_not_taken_for_edited(granularity: Any, elicitor: str) -> None:
+    """Votes among agents with one prompt, branches of a graph: all of them honest, none may lose its evidence."""
+    stating = Proposals(granularity=granularity) if elicitor == "samples" else ScriptedElicitor(MODEL)
+    deciding, memory = decider(stating)
+    provider = Provider(seed=5)
+    begun: list[list[Message]] = [[{"role": "user", "content": "Go."}] for _ in range(30)]
+    rng = Random(2)
+    for _ in range(4):
+        order = rng.sample(range(30), 30)
+        turns = {number: deciding.turn(Call(provider, begun[number]), session="run") for number in order}
+        # Some are asked again before they go on.
+        turns |= {n: deciding.turn(Call(provider, begun[n]), session="run") for n in order[:5]}
+        begun = [continued(begun[n], turns[n]) if turns[n].reply["calls"] else begun[n] for n in range(30)]
+    assert deciding.stats.edited == 0
+    assert all(record.enforced is None for record in memory.records)
+
+
+def test_failures_of_many_turns_at_once_are_all_taken_back() -> None:
+    deciding, memory = decider(ScriptedElicitor(MODEL), fallback=None)
+    provider = Provider(lambda _: HTTPStatusError(503, "down"))
+
+    async def all_at_once() -> None:
+        asked = [[{"role": "user", "content": f"Go {number % 30}."}] for number in range(60)]
+        calls = [deciding.aturn(Call(provider, messages)) for messages in asked]
+        await asyncio.gather(*calls, return_exceptions=True)
+
+    asyncio.run(all_at_once())
+    deciding.close()
+    decided = {record.context for record in memory.records if record.enforced is None}
+    assert decided == {record.context for record in memory.records if record.enforced is False}
+    assert decided
+
+
+def test_what_is_remembered_of_a_run_holds_no_reply() -> None:
+    deciding, _ = decider()
+    deciding.turn(Call(Provider()), session="run")
+    (made,) = deciding.run("run").made.values()
+    assert made.last is not None
+    assert made.last.reply is None
+    assert made.last.elicitation.proposals == ()

@@ -12,7 +12,6 @@ import asyncio
 import hashlib
 import json
 from abc import ABC, abstractmethod
-from collections import OrderedDict
 from collections.abc import Callable, Generator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -22,7 +21,7 @@ from time import perf_counter
 from typing import Any, TypeVar
 
 from agentmark.core.canonical import canonical_bytes
-from agentmark.decide.decision import Decision, Run
+from agentmark.decide.decision import Decision, Made, Run
 from agentmark.decide.desk import Desk
 from agentmark.decide.forcing import Upstream, may_be_ours, speaks_of_the_choice
 from agentmark.elicit.chat import Chat, ChatElicitor
@@ -48,8 +47,8 @@ Result = TypeVar("Result")
 
 # What an upstream may turn out not to be good for.
 LISTS, OBEDIENCE = "lists", "obedience"
-# Decisions that a run remembers until it is seen what became of them.
-MAX_REMEMBERED = 16
+# Conversations of a run whose decisions are remembered until it is seen what became of them.
+MAX_REMEMBERED = 128
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +155,7 @@ class Turn:
         if decision.record is not None and done is not None:
             is_obeyed = done == decision.behavior
             if is_obeyed:
-                _remember(decision.run.made, self.place, decision)
+                _remember_made(decision.run, self.place, decision)
             if self.desk.refusals.count(self.upstream, OBEDIENCE, failed=not is_obeyed):
                 self.desk.ledger.fell_back("forcing is given up", self.upstream[1], "the model goes its own way")
         return self.desk.outcome(decision, done)
@@ -408,19 +407,26 @@ class _Dialogue:
         if not self.run.is_named:
             return None
         before, calls = _last_turn(self.situation.messages)
-        decision = self.run.made.pop(_digest(before), None)
-        if decision is None or not calls:
+        made = self.run.made.get(_digest(before))
+        if made is None or made.last is None or not calls:
             return None
-        done = self.call.as_done(calls)
-        names = frozenset(decision.names)
-        if any(call.name not in names for call in done):
+        decision, done = made.last, self.call.as_done(calls)
+        if any(call.name not in decision.names for call in done):
             return None
+        seen = [behavior for behavior in made.behaviors if self._shown(done, decision, behavior) == behavior]
+        if seen and decision.behavior not in seen:
+            # Another conversation that began alike: this one was not changed either.
+            return None
+        # Seen once, it is settled: what is changed afterwards is history.
+        made.last = None
+        return None if seen else self.desk.edit(decision, self._shown(done, decision, decision.behavior))
+
+    def _shown(self, calls: Sequence[ToolCall], decision: Decision, chosen: str | None) -> str:
+        """What these calls do, in the words in which that decision was made."""
         if decision.elicitation.proposals is None:
-            now = what_was_done(done, decision.behavior)
-        else:
-            by_call = decision.elicitation.granularity == "call"
-            now = behavior_of(done, names, self.run.session.argument_digest if by_call else None)
-        return self.desk.edit(decision, now) if now != decision.behavior else None
+            return what_was_done(calls, chosen)
+        by_call = decision.elicitation.granularity == "call"
+        return behavior_of(calls, frozenset(decision.names), self.run.session.argument_digest if by_call else None)
 
     def _as_the_agent_asked(self) -> Generator[Ask, Any, Any]:
         [outcome] = yield Ask([self.call.request])
@@ -468,7 +474,7 @@ class _Dialogue:
         chosen = decision.reply
         yield Write(decision.record)
         yield Discard([reply for reply in replies if reply is not chosen])
-        _remember(self.run.made, self.place, decision)
+        _remember_made(self.run, self.place, decision)
         return Turn(self._charged(chosen), self.desk, self.upstream, decision, self.place)
 
     def _sampled(self, replies: Sequence[Any], settings: Proposals, seconds: float) -> Elicitation:
@@ -506,7 +512,8 @@ class _Dialogue:
         for record in self.desk.void_failed(self.run, but=key):
             yield Write(record)
         # A retry of a call that failed: what was decided then is what is done now.
-        decision = self.run.failed.pop(key, None)
+        waiting = self.run.failed.get(key)
+        decision = waiting.pop() if waiting else None
         if decision is None:
             decision = yield from self._decided(elicitor)
             yield Write(decision.record)
@@ -520,7 +527,7 @@ class _Dialogue:
             reply = yield from self._forced(decision.behavior)
         except BaseException:
             # Also one that was cancelled, by a time limit of the agent's for instance: nothing was done.
-            _remember(self.run.failed, key, decision)
+            self.run.failed.setdefault(key, []).append(decision)
             raise
         return (yield from self._finished(reply, decision))
 
@@ -582,7 +589,8 @@ class _Dialogue:
         return turn
 
     def _count(self, reply: Any) -> None:
-        read, written = self._safely("usage cannot be read", lambda: self.call.tokens(reply), (0, 0))
+        unknown: tuple[int | None, int | None] = (None, None)
+        read, written = self._safely("usage cannot be read", lambda: self.call.tokens(reply), unknown)
         self.calls += 1
         self.input_tokens += whole(read) or 0
         self.output_tokens += whole(written) or 0
@@ -597,10 +605,22 @@ def only_candidate(situation: Situation) -> Elicitation:
     return Elicitation(method="only candidate", model="none", weights={situation.names[0]: 1})
 
 
-def _remember(kept: "OrderedDict[bytes, Decision]", key: bytes, decision: Decision) -> None:
-    kept[key] = decision
-    while len(kept) > MAX_REMEMBERED:
-        kept.popitem(last=False)
+def _remember_made(run: Run, place: bytes, decision: Decision) -> None:
+    """Several conversations of one run may begin alike: then any of the choices made there may be what one shows."""
+    made = run.made.setdefault(place, Made())
+    made.last = _lightened(decision)
+    if decision.behavior is not None:
+        made.behaviors.add(decision.behavior)
+    run.made.move_to_end(place)
+    while len(run.made) > MAX_REMEMBERED:
+        run.made.popitem(last=False)
+
+
+def _lightened(decision: Decision) -> Decision:
+    """Without the replies: thousands of runs are remembered, and a reply may be long."""
+    said = decision.elicitation
+    lighter = replace(said, proposals=None if said.proposals is None else (), replies=(), arguments=None)
+    return replace(decision, elicitation=lighter, reply=None)
 
 
 def _digest(messages: Sequence[Mapping[str, Any]]) -> bytes:
