@@ -706,7 +706,7 @@ def test_a_call_that_failed_for_good_is_no_evidence() -> None:
 def test_what_is_remembered_of_a_step_is_not_what_the_model_said() -> None:
     deciding, _ = decider()
     calling_turn(deciding, Provider(), [{"role": "user", "content": "Go."}], "run")
-    kept = list(deciding.run("run").made.values())
+    kept = [made.last for made in deciding.run("run").made.values()]
     assert kept
     assert all(decision.reply is None and decision.elicitation.proposals == () for decision in kept)
     deciding.turn(Call(Provider()))
@@ -745,3 +745,147 @@ def test_a_live_stream_is_finished_by_the_adapter(ending: str, is_async: bool) -
     turn.finish(calls)
     expected = {"obeys": [None], "differs": [None, False], "breaks off": [None, False]}[ending]
     assert [record.enforced for record in memory.records] == expected
+
+
+# --- what fails on our side alone (law L11) ---
+
+
+def _nested() -> dict[str, Any]:
+    nested: dict[str, Any] = {}
+    for _ in range(3000):
+        nested = {"in": nested}
+    return nested
+
+
+@pytest.mark.parametrize("arguments", [{1: 2, "a": 3}, _nested()], ids=["keys that cannot be sorted", "too deep"])
+def test_a_conversation_of_any_shape_is_no_reason_to_break(arguments: Any) -> None:
+    deciding, memory = decider()
+    called = {"role": "assistant", "content": "", "tool_calls": [{"name": "search", "arguments": arguments}]}
+    for calls in (called, {**called, "tool_calls": ["no object"]}):
+        call = Call(Provider(), [{"role": "user", "content": "Go."}, calls])
+        assert deciding.turn(call, session="run").reply["number"]
+    assert len(memory.records) == 2
+
+
+@either
+@pytest.mark.parametrize("part", ["tokens", "charged", "discard", "adiscard", "forced", "as_done"])
+def test_an_adapter_that_stumbles_does_not_break_the_agent(part: str, is_async: bool) -> None:
+    def stumbles(*_: Any, **__: Any) -> Any:
+        raise KeyError("usage")
+
+    deciding, memory = decider(ScriptedElicitor(MODEL) if part == "forced" else None)
+    call = Call(Provider())
+    setattr(call, part, stumbles)
+    assert take(deciding, call, is_async=is_async, session="run").reply["number"]
+    assert memory.records
+
+
+@pytest.mark.parametrize("read", [None, ["search"], [ToolCall(["search"])], (1 // 0 for _ in [1])])  # type: ignore[arg-type]
+def test_a_reply_read_as_anything_is_a_reply(read: Any) -> None:
+    deciding, memory = decider()
+    call = Call(Provider())
+    call.read = lambda reply: read  # type: ignore[method-assign]
+    assert deciding.turn(call).reply["number"]
+    assert memory.records
+
+
+def test_what_no_record_can_hold_is_left_out_and_said(caplog: pytest.LogCaptureFixture) -> None:
+    deciding, memory = decider()
+    deciding.turn(Call(Provider()), session="thread \ud800", meta={"who": "\ud800", "share": 0.5, "team": "a"})
+    (record,) = memory.records
+    assert record.marked
+    meta = record.meta or {}
+    assert (meta["team"], meta["run_id"]) == ("a", "thread ?")
+    assert not {"who", "share"} & set(meta)
+    assert "no record can hold" in caplog.text
+
+
+def test_a_choice_that_cannot_be_made_is_the_agents_and_is_recorded() -> None:
+    class Unprintable:
+        def __str__(self) -> str:
+            raise RuntimeError("private")
+
+    deciding, memory = decider(Proposals(granularity="call"))
+    call = Call(Provider())
+    call.read = lambda reply: [ToolCall("search", Unprintable())]  # type: ignore[method-assign]
+    assert deciding.turn(call).reply["number"] == 1
+    (record,) = memory.records
+    assert not record.marked
+    assert record.reason == "not sampled: the choice failed with RuntimeError"
+    assert sum(deciding.stats.unmarked.values()) == 1
+
+
+class Stuck(Call):
+    """A call whose reply does not come until somebody gives up."""
+
+    async def asend(self, request: Any, *, sampled: bool) -> Any:
+        await asyncio.sleep(60)
+
+    def send(self, request: Any, *, sampled: bool) -> Any:
+        raise KeyboardInterrupt
+
+
+@either
+def test_a_call_that_was_given_up_is_no_evidence(is_async: bool) -> None:
+    deciding, memory = decider(ScriptedElicitor(MODEL))
+
+    async def give_up() -> None:
+        async with asyncio.timeout(0.05):
+            await deciding.aturn(Stuck(Provider()), session="run")
+
+    if is_async:
+        with pytest.raises(TimeoutError):
+            asyncio.run(give_up())
+    else:
+        with pytest.raises(KeyboardInterrupt):
+            deciding.turn(Stuck(Provider()), session="run")
+    (record,) = memory.records
+    assert record.marked
+    # Tried again, it is the same decision; without that, it is taken back.
+    deciding.turn(Call(Provider(), [{"role": "user", "content": "Something else."}]), session="run")
+    assert memory.records[1].context == record.context
+    assert not memory.records[1].enforced
+
+
+@pytest.mark.parametrize("granularity", ["tool", "call"])
+@pytest.mark.parametrize("elicitor", ["samples", "list"])
+def test_parallel_agents_of_one_run_that_begin_alike_are_not_taken_for_edited(granularity: Any, elicitor: str) -> None:
+    """Votes among agents with one prompt, branches of a graph: all of them honest, none may lose its evidence."""
+    stating = Proposals(granularity=granularity) if elicitor == "samples" else ScriptedElicitor(MODEL)
+    deciding, memory = decider(stating)
+    provider = Provider(seed=5)
+    begun: list[list[Message]] = [[{"role": "user", "content": "Go."}] for _ in range(30)]
+    rng = Random(2)
+    for _ in range(4):
+        order = rng.sample(range(30), 30)
+        turns = {number: deciding.turn(Call(provider, begun[number]), session="run") for number in order}
+        # Some are asked again before they go on.
+        turns |= {n: deciding.turn(Call(provider, begun[n]), session="run") for n in order[:5]}
+        begun = [continued(begun[n], turns[n]) if turns[n].reply["calls"] else begun[n] for n in range(30)]
+    assert deciding.stats.edited == 0
+    assert all(record.enforced is None for record in memory.records)
+
+
+def test_failures_of_many_turns_at_once_are_all_taken_back() -> None:
+    deciding, memory = decider(ScriptedElicitor(MODEL), fallback=None)
+    provider = Provider(lambda _: HTTPStatusError(503, "down"))
+
+    async def all_at_once() -> None:
+        asked = [[{"role": "user", "content": f"Go {number % 30}."}] for number in range(60)]
+        calls = [deciding.aturn(Call(provider, messages)) for messages in asked]
+        await asyncio.gather(*calls, return_exceptions=True)
+
+    asyncio.run(all_at_once())
+    deciding.close()
+    decided = {record.context for record in memory.records if record.enforced is None}
+    assert decided == {record.context for record in memory.records if record.enforced is False}
+    assert decided
+
+
+def test_what_is_remembered_of_a_run_holds_no_reply() -> None:
+    deciding, _ = decider()
+    deciding.turn(Call(Provider()), session="run")
+    (made,) = deciding.run("run").made.values()
+    assert made.last is not None
+    assert made.last.reply is None
+    assert made.last.elicitation.proposals == ()
