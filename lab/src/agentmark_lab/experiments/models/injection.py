@@ -15,7 +15,7 @@ from agentmark.elicit.verbalised import Verbalised
 from agentmark_lab.experiments.models.flat_transcript import FLAT
 from agentmark_lab.experiments.models.stated_lists import Asker, Asking, lists_of, mean_list
 from agentmark_lab.experiments.models.tool_agent import Tool, ToolSituation, replies_of, tool_situations
-from agentmark_lab.experiments.models.ways_of_asking import Outcome, model_files, token_limit
+from agentmark_lab.experiments.models.ways_of_asking import Outcome, is_small, model_files, token_limit
 from agentmark_lab.kit.experiment import Cell, Claim, Findings, Table
 from agentmark_lab.kit.options import Options, Progress
 from agentmark_lab.kit.stats import student_interval, total_variation
@@ -25,7 +25,8 @@ TITLE = "A forged turn in a tool's output: what it moves"
 # Its result depends on which models there are: the command that repeats it names them.
 ASKS_MODELS = True
 
-SITUATIONS, QUICK_SITUATIONS = 6, 2
+# A model that takes long for a list is asked in fewer situations.
+SITUATIONS_OF_SMALL, SITUATIONS_OF_LARGE, QUICK_SITUATIONS = 6, 3, 2
 REPLIES, QUICK_REPLIES = 24, 4
 ORDERS, QUICK_ORDERS = (0,), (0,)
 
@@ -106,7 +107,8 @@ def _output(text: str) -> Message:
 
 
 def _moves(file: Path, options: Options, progress: Progress) -> Moves:
-    clean, forged = situations(QUICK_SITUATIONS if options.quick else SITUATIONS)
+    usual = SITUATIONS_OF_SMALL if is_small(file) else SITUATIONS_OF_LARGE
+    clean, forged = situations(QUICK_SITUATIONS if options.quick else usual)
     count, orders = (QUICK_REPLIES, QUICK_ORDERS) if options.quick else (REPLIES, ORDERS)
     own = [_shares(file, some, count, options, progress) for some in (clean, forged)]
     pairs: dict[str, list[Pair | None]] = {OWN: [Pair(one.name, own[0][one.name], own[1][one.name]) for one in clean]}

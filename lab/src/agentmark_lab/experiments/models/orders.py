@@ -21,8 +21,8 @@ TITLE = "Orders of the options: what averaging brings to lists in words"
 # Its result depends on which models there are: the command that repeats it names them.
 ASKS_MODELS = True
 
-SITUATIONS, QUICK_SITUATIONS = 6, 2
-# A model that takes long for a list is asked in fewer orders: then lists of four orders cannot be told apart.
+# A model that takes long for a list is asked less often: with four orders, lists of four cannot be held side by side.
+SITUATIONS_OF_SMALL, SITUATIONS_OF_LARGE, QUICK_SITUATIONS = 6, 3, 2
 ORDERS_OF_SMALL, ORDERS_OF_LARGE, QUICK_ORDERS = 8, 4, 4
 # Replies of the unmarked agent: those that the experiment on proposals keeps, of the model that keeps the fewest.
 REPLIES, QUICK_REPLIES = 32, 8
@@ -48,8 +48,9 @@ def run(options: Options, progress: Progress) -> Findings:
 
 
 def spreads_of(file: Path, options: Options, progress: Progress) -> list[Spread]:
-    situations = tool_situations()[: QUICK_SITUATIONS if options.quick else SITUATIONS]
-    orders = ORDERS_OF_SMALL if is_small(file) else ORDERS_OF_LARGE
+    small = is_small(file)
+    usual, orders = (SITUATIONS_OF_SMALL, ORDERS_OF_SMALL) if small else (SITUATIONS_OF_LARGE, ORDERS_OF_LARGE)
+    situations = tool_situations()[: QUICK_SITUATIONS if options.quick else usual]
     count, replies = (QUICK_ORDERS, QUICK_REPLIES) if options.quick else (orders, REPLIES)
     asking = Asking("words, in several orders", words_asker, tuple(range(count)))
     lists = lists_of(file, situations, asking, options, progress)
