@@ -77,8 +77,6 @@ GROUPS = (
             "elicitation": "elicitation",
             "calibration": "calibration",
             "proposals": "proposals",
-            "orders": "orders",
-            "injection": "injection",
         },
     ),
     Group(

@@ -46,11 +46,12 @@ REPLIES_OF_SMALL, REPLIES_OF_LARGE, QUICK_REPLIES = 64, 32, 8
 QUICK_SITUATIONS = 2
 COUNT = 4
 COUNTS = (2, 4, 8)
-DECISIONS, QUICK_DECISIONS = 2000, 100
+DECISIONS, QUICK_DECISIONS = 1000, 100
 SIGNIFICANCE = 0.01
 # What the bent version must fall below, so that it cannot be called chance.
 REFUTED = 0.001
 TWO_POINT = 0.9
+OFTEN_ENOUGH = 0.5
 
 STATED = {
     "logits-names": "logits of names",
@@ -378,14 +379,17 @@ def _stated_row(one: ModelRun, way: str, lists: Sequence[Outcome]) -> Row:
 def _distance_claims(model: str, rows: Sequence[Row]) -> list[Claim]:
     of_model = [row for row in rows if row.model == model]
     offered = [row for row in of_model if not row.changed]
-    stated = [row for row in of_model if row.changed]
+    # A way that hardly ever yields a list leaves the agent unmarked, and differs in nothing for that.
+    stated = [row for row in of_model if row.changed and row.marked >= OFTEN_ENOUGH]
+    if not stated:
+        return []
     most = max(offered, key=lambda row: fmean(row.excess))
     least = min(stated, key=lambda row: fmean(row.excess))
     return [
         Claim(
             f"{model}: what the agent does with proposals lies at most {fmean(most.excess):.3f} above the sampling "
             f"floor ({most.way}; total variation, mean of {len(most.excess)} situations); with stated lists at least "
-            f"{fmean(least.excess):.2f} ({least.way}).",
+            f"{fmean(least.excess):.2f} ({least.way}; of the ways that yield a list in half of the situations).",
             fmean(most.excess) < fmean(least.excess),
             aim=True,
         )
