@@ -869,9 +869,7 @@ def test_no_refusal_breaks_the_agent(profile: str, mode: str, tmp_path: Path, ca
 
 
 @pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize(
-    "profile", ["plain", "claude-preserved-thinking", "deepseek-wants-reasoning", "gemini-wants-signatures"]
-)
+@pytest.mark.parametrize("profile", ["plain", "claude-preserved-thinking", "deepseek-wants-reasoning"])
 def test_no_refusal_breaks_a_program_that_streams(profile: str, mode: str, tmp_path: Path) -> None:
     with RefusingProvider(profile) as provider, decider(tmp_path / "run.jsonl", MODES[mode](), fallback=SAMPLES) as own:
         errand = Errand(1)
