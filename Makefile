@@ -37,10 +37,11 @@ test-slow: $(VENV)/.dev  ## Run the long statistics, and the demonstration as it
 
 # The adapter for LiteLLM needs LiteLLM; its tests need the proxy that it plugs into.
 NEEDED_BY_TESTS_litellm := 'litellm[proxy]'
-# Those of the others need the clients of the providers that their agents talk to.
+# Those of the others need the clients of the providers that their agents talk to. LiteLLM's wants mcp for tools.
 NEEDED_BY_TESTS_adk := anthropic litellm mcp
-NEEDED_BY_TESTS_pydantic-ai := 'pydantic-ai-slim[anthropic,google,openai]'
 NEEDED_BY_TESTS_langchain := langchain-openai langchain-anthropic langchain-google-genai
+NEEDED_BY_TESTS_pydantic-ai := 'pydantic-ai-slim[anthropic,google,openai]'
+NEEDED_BY_TESTS_smolagents := 'smolagents[openai,litellm]' mcp
 
 .venvs/%/.ready: tests/adapters/%.txt pyproject.toml
 	$(PYTHON) -m venv .venvs/$*

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 from xml.etree import ElementTree
@@ -19,6 +20,7 @@ from agentmark.power import (
     CHOSEN,
     Setup,
     Source,
+    counts_of,
     dirichlet_source,
     level_bits,
     order_statistic_ranks,
@@ -83,6 +85,36 @@ def test_bits_per_step_match_the_closed_form() -> None:
     mean_entropy = sum(map(entropy, lists)) / len(lists)
     assert result.bits_per_step == pytest.approx(mean_capacity, rel=0.05)
     assert result.entropy == pytest.approx(mean_entropy, rel=0.05)
+
+
+def test_proposals_carry_what_the_counts_of_their_replies_show() -> None:
+    """Of four equal behaviors two replies differ three times in four, and then carry one bit."""
+    setup = Setup(scheme="F", proposals=2, trials=300, assumed_noise=0.0, payload_lens=(32,))
+    result = steps_needed(FOUR_EQUAL, setup)
+    assert result.agent_entropy == 2
+    assert result.entropy == pytest.approx(0.75, abs=0.02)
+    assert result.bits_per_step == pytest.approx(0.75, abs=0.02)
+    more = steps_needed(FOUR_EQUAL, replace(setup, proposals=8))
+    assert result.entropy < more.entropy < 2
+    plain = steps_needed(FOUR_EQUAL, replace(setup, proposals=None))
+    steps = [one.needed[0].steps for one in (plain, more, result)]
+    assert None not in steps
+    assert steps == sorted(steps, key=lambda count: count or 0)
+
+
+@pytest.mark.parametrize("scheme", ["F", "R"])
+def test_the_steps_that_proposals_need_are_those_that_a_verifier_takes(scheme: str) -> None:
+    """Runs of real sessions, whose lists are counts, are named by the step that the simulation says, or nearly so."""
+    setup = Setup(scheme=scheme, proposals=4, trials=100, payload_lens=(0,), power=0.5)
+    predicted = steps_needed(WAVERING, setup).needed[0]
+    assert predicted.steps is not None
+    rng, verifier, accepted = Random(11), Verifier(KEY), 0
+    for payload in range(40):
+        session = Embedder(KEY, payload, payload_len=16, scheme=scheme).session()
+        records = [session.choose(counts_of(WAVERING(rng), 4, rng).as_weights()).record for _ in range(predicted.steps)]
+        accepted += verifier.verify(records, claim=payload).accepted
+    # Half of the runs: 40 of them lie within these limits but once in a thousand times.
+    assert 9 <= accepted <= 31
 
 
 def test_the_same_seed_gives_the_same_answer() -> None:

@@ -17,15 +17,16 @@ INTRODUCTION = """\
 # At providers that refuse
 
 Each adapter runs an agent with the framework's own client over HTTP, at a provider on the loopback that refuses what \
-today's providers refuse ([testing](../testing.md)). The agent does two errands without AgentMark and two with it, once \
-with proposals and once with stated lists.
+today's providers refuse ([testing](../testing.md)). The agent does two errands without AgentMark and two with it, \
+once with proposals and once with stated lists.
 
-A cell is the share of the marked agent's steps that are in the evidence, proposals / stated. The rest of its steps are \
-unmarked or were not followed, and the log says so. *Ends as without* means that no such agent can finish, and that it \
-ends with the same error. In no cell did a marked agent fail at what the unmarked one finished: a test fails if one does.
+A cell is the share of the marked agent's steps that are in the evidence, proposals / stated. The rest of its steps \
+are unmarked or were not followed, and the log says so. *Ends as without* means that no such agent can finish, and \
+that it ends with the same error. In no cell did a marked agent fail at what the unmarked one finished: a test fails \
+if one does.
 
-The replies come from a seeded policy with a competent hand, not from a language model, and the refusals are replayed from \
-documentation and public reports. Written by `make test-adapters` and `python tools/adapter_table.py --write`.
+The replies come from a seeded policy, not from a language model, and the refusals are replayed from documentation \
+and public reports. Written by `make test-adapters` and `python tools/adapter_table.py --write`.
 
 """
 

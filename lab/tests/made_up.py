@@ -1,6 +1,10 @@
-"""Outcomes of elicitation that are made up."""
+"""Outcomes of elicitation that are made up, and a stand-in for the model that they would come from."""
 
 import random
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from types import SimpleNamespace
 
 from agentmark_lab.experiments.models.ways_of_asking import Outcome
 
@@ -26,3 +30,14 @@ def outcome(way: str, number: int, *, fault: str | None = None) -> Outcome:
         cpu_s=0.5,
         replies=["{}"],
     )
+
+
+def stand_in(opened: list[Path]) -> Callable[[Path], AbstractContextManager[SimpleNamespace]]:
+    """What opens a model that cannot be asked anything, and notes that it was opened."""
+
+    @contextmanager
+    def model(file: Path) -> Iterator[SimpleNamespace]:
+        opened.append(file)
+        yield SimpleNamespace(model="made-up")
+
+    return model

@@ -1,5 +1,6 @@
 """How many steps it takes: the evidence of real steps, simulated before anything is deployed (docs/power.md)."""
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from math import ceil, exp, inf, lgamma, log, log2
@@ -32,6 +33,7 @@ DEFAULT_PAYLOAD_LENS = (0, 8, 16, 32)
 DEFAULT_TRIALS = 200
 DEFAULT_MAX_STEPS = 1000
 CONFIDENCE = 0.95
+FEWEST_PROPOSALS = 2
 
 # Named sources: symmetric Dirichlet lists of the size and peakedness of the paper's environments.
 LIKE = {"toolbench": (10, 0.055), "alfworld": (20, 0.10)}
@@ -41,10 +43,12 @@ Source = Callable[[Random], BehaviorDistribution]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setup:
-    """What is simulated. `noise` is the share of foreign steps; `assumed_noise` what the verifier is told of it."""
+    """What is simulated. `noise` is the share of foreign steps; `assumed_noise` what the verifier is told of it. With
+    `proposals`, each list is the counts of so many replies, drawn from the source's list."""
 
     scheme: str
     view: str = FULL
+    proposals: int | None = None
     payload_lens: Sequence[int] = DEFAULT_PAYLOAD_LENS
     registry_size: int | None = None
     noise: float = 0.0
@@ -64,6 +68,8 @@ class Setup:
             able = ", ".join([scheme.name for scheme in SCHEMES.values() if scheme.reads_partial_lists])
             raise SettingError("view", f"scheme {self.scheme} needs the whole list; only {able} reads a part of it")
         _check_shares(self)
+        if self.proposals is not None and self.proposals < FEWEST_PROPOSALS:
+            raise SettingError("proposals", f"{self.proposals} replies are no list; {FEWEST_PROPOSALS} at least")
         if self.trials < 1 or self.max_steps < 1:
             raise SettingError("trials", "trials and max_steps are at least 1")
         for payload_len in self.payload_lens:
@@ -91,11 +97,13 @@ class StepsNeeded:
 class PowerResult:
     """One scheme's answer. Steps of one trial are those of one run of an agent, or of several pooled.
 
-    `entropy` is the mean of H(P_t), `bits_per_step` the evidence per simulated step as the verifier counts it.
+    `entropy` is the mean of H(P_t), and `agent_entropy` that of the source's lists: with proposals, counts of a few
+    replies show only a part of it. `bits_per_step` is the evidence per simulated step as the verifier counts it.
     """
 
     setup: Setup
     entropy: float
+    agent_entropy: float
     bits_per_step: float
     simulated_steps: int
     trials: int
@@ -118,6 +126,12 @@ def sample_source(distributions: Sequence[BehaviorDistribution]) -> Source:
     if not distributions:
         raise SettingError("distributions", "there are none to draw from")
     return lambda rng: rng.choice(distributions)
+
+
+def counts_of(distribution: BehaviorDistribution, replies: int, rng: Random) -> BehaviorDistribution:
+    """The list that proposals make: how often each behavior is among so many independent replies."""
+    drawn = Counter([distribution.at(rng.getrandbits(WEIGHT_BITS)) for _ in range(replies)])
+    return BehaviorDistribution.quantise(drawn)
 
 
 def level_bits(payload_len: int, *, threshold: float, registry_size: int | None = None) -> float:
@@ -148,6 +162,7 @@ def steps_needed(source: Source, setup: Setup, *, progress: Callable[[str], None
     return PowerResult(
         setup=setup,
         entropy=fmean(tally.entropies),
+        agent_entropy=fmean(tally.agent_entropies),
         bits_per_step=tally.evidence_bits / len(tally.entropies),
         simulated_steps=len(tally.entropies),
         trials=tally.trials,
@@ -185,6 +200,7 @@ class _Tally:
         self.levels = levels
         self.crossings: list[list[int]] = [[] for _ in levels]
         self.entropies: list[float] = []
+        self.agent_entropies: list[float] = []
         self.evidence_bits = 0.0
         self.trials = 0
         low, _ = order_statistic_ranks(setup.trials, setup.power)
@@ -234,6 +250,9 @@ def _e_values(source: Source, setup: Setup, tally: _Tally, rng: Random) -> Itera
     embedder = Embedder(key, payload, payload_len=SIMULATED_PAYLOAD_LEN, scheme=setup.scheme)
     for step_index in range(setup.max_steps):
         distribution = source(rng)
+        tally.agent_entropies.append(entropy(distribution))
+        if setup.proposals is not None:
+            distribution = counts_of(distribution, setup.proposals, rng)
         tally.entropies.append(entropy(distribution))
         context = rng.randbytes(DIGEST_SIZE)
         foreign = rng.random() < setup.noise

@@ -242,6 +242,90 @@ def test_the_first_sample_may_warm_the_cache() -> None:
     assert len(refusing.requests) == 1
 
 
+class Together(Call):
+    """The same where the API has a way to ask for several replies at once."""
+
+    def several(self, count: int) -> dict[str, Any]:
+        return {**self.request, "n": count}
+
+    def split(self, reply: Any) -> list[Any]:
+        return list(reply["choices"])
+
+    def send(self, request: Any, *, sampled: bool) -> Any:
+        if "n" not in request:
+            return self.provider.answer(request)
+        first = self.provider.answer(request)
+        plain = {name: value for name, value in request.items() if name != "n"}
+        others = [self.provider.answer(plain) for _ in range(self.most - 1)]
+        self.provider.requests[-self.most :] = [request]
+        return {"choices": [first, *others]}
+
+    async def asend(self, request: Any, *, sampled: bool) -> Any:
+        return self.send(request, sampled=sampled)
+
+    # How many replies the provider gives, however many were asked for.
+    most = 4
+
+
+@either
+def test_several_replies_are_asked_for_at_once_where_the_api_has_it(is_async: bool) -> None:
+    deciding, memory = decider()
+    provider = Provider()
+    call = Together(provider)
+    for step in range(20):
+        turn = take(deciding, call, is_async=is_async)
+        assert done(turn) == memory.records[step].behavior
+    assert [request.get("n") for request in provider.requests] == [4] * 20
+    assert call.spent == Spent(1, 100, 10)
+    assert all(record.marked and record.meta["samples"] == 4 for record in memory.records)
+
+
+@either
+def test_who_refuses_several_replies_is_asked_one_by_one_from_then_on(
+    is_async: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    refused = HTTPStatusError(400, "only n = 1 is supported")
+    deciding, memory = decider()
+    provider = Provider(lambda request: refused if "n" in request else None)
+    for _ in range(2):
+        take(deciding, Together(provider), is_async=is_async)
+    assert [request.get("n") for request in provider.requests] == [4, *[None] * 8]
+    assert all(record.marked for record in memory.records)
+    assert caplog.text.count("only n = 1 is supported") == 1
+
+
+def test_who_gives_fewer_replies_is_asked_for_the_rest() -> None:
+    deciding, memory = decider()
+    provider = Provider()
+    call = Together(provider, most=1)
+    for _ in range(2):
+        deciding.turn(call)
+    assert [request.get("n") for request in provider.requests] == [4, *[None] * 7]
+    assert call.spent == Spent(4, 400, 40)
+    assert all(record.marked for record in memory.records)
+
+
+@pytest.mark.parametrize("status", [429, 401, 503])
+def test_an_outage_says_nothing_of_several_replies(status: int) -> None:
+    error = HTTPStatusError(status, "not now")
+    deciding, _ = decider()
+    provider = Provider(lambda request: error if len(provider.requests) == 1 else None)
+    with pytest.raises(HTTPStatusError):
+        deciding.turn(Together(provider))
+    assert len(provider.requests) == 1
+    deciding.turn(Together(provider))
+    assert [request.get("n") for request in provider.requests] == [4, 4]
+
+
+def test_a_request_that_fails_either_way_teaches_nothing() -> None:
+    error = HTTPStatusError(400, "no such model")
+    deciding, _ = decider()
+    provider = Provider(lambda request: error)
+    with pytest.raises(HTTPStatusError):
+        deciding.turn(Together(provider))
+    assert deciding.refusals.learned() == {}
+
+
 def test_closed_means_closed() -> None:
     deciding, _ = decider(fail="closed")
     provider = Provider()
@@ -432,6 +516,26 @@ def test_the_agents_own_model_is_lent_to_an_elicitor_without_one() -> None:
         deciding.decide(["a", "b"], "What next?")
 
 
+def test_what_a_lent_model_refuses_in_side_calls_is_not_asked_for_again() -> None:
+    asked = []
+
+    class Lending(Call):
+        def chat(self) -> FunctionChat:
+            def complete(request: Any) -> str:
+                asked.append(request.schema)
+                if request.schema is not None:
+                    raise HTTPStatusError(400, "no response format here")
+                return '{"search": 1, "book": 0, "pay": 0, "(answer)": 0}'
+
+            return FunctionChat("own", complete=complete, left_out=deciding.refusals.left_out(("loopback", "m")))
+
+    deciding, memory = decider(Verbalised())
+    for _ in range(3):
+        deciding.turn(Lending(Provider()))
+    assert [schema is None for schema in asked] == [False, True, True, True]
+    assert [record.behavior for record in memory.records] == ["search"] * 3
+
+
 # --- never in silence, never in the way ---
 
 
@@ -599,6 +703,16 @@ def test_a_call_that_failed_for_good_is_no_evidence() -> None:
     assert [record.enforced for record in memory.records] == [None, False]
 
 
+def test_what_is_remembered_of_a_step_is_not_what_the_model_said() -> None:
+    deciding, _ = decider()
+    calling_turn(deciding, Provider(), [{"role": "user", "content": "Go."}], "run")
+    kept = [made.last for made in deciding.run("run").made.values()]
+    assert kept
+    assert all(decision.reply is None and decision.elicitation.proposals == () for decision in kept)
+    deciding.turn(Call(Provider()))
+    assert not deciding.runs.unnamed.made
+
+
 def test_runs_are_forgotten_before_they_fill_the_memory() -> None:
     deciding, memory = decider()
     deciding.runs._most = 3
@@ -631,3 +745,147 @@ def test_a_live_stream_is_finished_by_the_adapter(ending: str, is_async: bool) -
     turn.finish(calls)
     expected = {"obeys": [None], "differs": [None, False], "breaks off": [None, False]}[ending]
     assert [record.enforced for record in memory.records] == expected
+
+
+# --- what fails on our side alone (law L11) ---
+
+
+def _nested() -> dict[str, Any]:
+    nested: dict[str, Any] = {}
+    for _ in range(3000):
+        nested = {"in": nested}
+    return nested
+
+
+@pytest.mark.parametrize("arguments", [{1: 2, "a": 3}, _nested()], ids=["keys that cannot be sorted", "too deep"])
+def test_a_conversation_of_any_shape_is_no_reason_to_break(arguments: Any) -> None:
+    deciding, memory = decider()
+    called = {"role": "assistant", "content": "", "tool_calls": [{"name": "search", "arguments": arguments}]}
+    for calls in (called, {**called, "tool_calls": ["no object"]}):
+        call = Call(Provider(), [{"role": "user", "content": "Go."}, calls])
+        assert deciding.turn(call, session="run").reply["number"]
+    assert len(memory.records) == 2
+
+
+@either
+@pytest.mark.parametrize("part", ["tokens", "charged", "discard", "adiscard", "forced", "as_done"])
+def test_an_adapter_that_stumbles_does_not_break_the_agent(part: str, is_async: bool) -> None:
+    def stumbles(*_: Any, **__: Any) -> Any:
+        raise KeyError("usage")
+
+    deciding, memory = decider(ScriptedElicitor(MODEL) if part == "forced" else None)
+    call = Call(Provider())
+    setattr(call, part, stumbles)
+    assert take(deciding, call, is_async=is_async, session="run").reply["number"]
+    assert memory.records
+
+
+@pytest.mark.parametrize("read", [None, ["search"], [ToolCall(["search"])], (1 // 0 for _ in [1])])  # type: ignore[arg-type]
+def test_a_reply_read_as_anything_is_a_reply(read: Any) -> None:
+    deciding, memory = decider()
+    call = Call(Provider())
+    call.read = lambda reply: read  # type: ignore[method-assign]
+    assert deciding.turn(call).reply["number"]
+    assert memory.records
+
+
+def test_what_no_record_can_hold_is_left_out_and_said(caplog: pytest.LogCaptureFixture) -> None:
+    deciding, memory = decider()
+    deciding.turn(Call(Provider()), session="thread \ud800", meta={"who": "\ud800", "share": 0.5, "team": "a"})
+    (record,) = memory.records
+    assert record.marked
+    meta = record.meta or {}
+    assert (meta["team"], meta["run_id"]) == ("a", "thread ?")
+    assert not {"who", "share"} & set(meta)
+    assert "no record can hold" in caplog.text
+
+
+def test_a_choice_that_cannot_be_made_is_the_agents_and_is_recorded() -> None:
+    class Unprintable:
+        def __str__(self) -> str:
+            raise RuntimeError("private")
+
+    deciding, memory = decider(Proposals(granularity="call"))
+    call = Call(Provider())
+    call.read = lambda reply: [ToolCall("search", Unprintable())]  # type: ignore[method-assign]
+    assert deciding.turn(call).reply["number"] == 1
+    (record,) = memory.records
+    assert not record.marked
+    assert record.reason == "not sampled: the choice failed with RuntimeError"
+    assert sum(deciding.stats.unmarked.values()) == 1
+
+
+class Stuck(Call):
+    """A call whose reply does not come until somebody gives up."""
+
+    async def asend(self, request: Any, *, sampled: bool) -> Any:
+        await asyncio.sleep(60)
+
+    def send(self, request: Any, *, sampled: bool) -> Any:
+        raise KeyboardInterrupt
+
+
+@either
+def test_a_call_that_was_given_up_is_no_evidence(is_async: bool) -> None:
+    deciding, memory = decider(ScriptedElicitor(MODEL))
+
+    async def give_up() -> None:
+        async with asyncio.timeout(0.05):
+            await deciding.aturn(Stuck(Provider()), session="run")
+
+    if is_async:
+        with pytest.raises(TimeoutError):
+            asyncio.run(give_up())
+    else:
+        with pytest.raises(KeyboardInterrupt):
+            deciding.turn(Stuck(Provider()), session="run")
+    (record,) = memory.records
+    assert record.marked
+    # Tried again, it is the same decision; without that, it is taken back.
+    deciding.turn(Call(Provider(), [{"role": "user", "content": "Something else."}]), session="run")
+    assert memory.records[1].context == record.context
+    assert not memory.records[1].enforced
+
+
+@pytest.mark.parametrize("granularity", ["tool", "call"])
+@pytest.mark.parametrize("elicitor", ["samples", "list"])
+def test_parallel_agents_of_one_run_that_begin_alike_are_not_taken_for_edited(granularity: Any, elicitor: str) -> None:
+    """Votes among agents with one prompt, branches of a graph: all of them honest, none may lose its evidence."""
+    stating = Proposals(granularity=granularity) if elicitor == "samples" else ScriptedElicitor(MODEL)
+    deciding, memory = decider(stating)
+    provider = Provider(seed=5)
+    begun: list[list[Message]] = [[{"role": "user", "content": "Go."}] for _ in range(30)]
+    rng = Random(2)
+    for _ in range(4):
+        order = rng.sample(range(30), 30)
+        turns = {number: deciding.turn(Call(provider, begun[number]), session="run") for number in order}
+        # Some are asked again before they go on.
+        turns |= {n: deciding.turn(Call(provider, begun[n]), session="run") for n in order[:5]}
+        begun = [continued(begun[n], turns[n]) if turns[n].reply["calls"] else begun[n] for n in range(30)]
+    assert deciding.stats.edited == 0
+    assert all(record.enforced is None for record in memory.records)
+
+
+def test_failures_of_many_turns_at_once_are_all_taken_back() -> None:
+    deciding, memory = decider(ScriptedElicitor(MODEL), fallback=None)
+    provider = Provider(lambda _: HTTPStatusError(503, "down"))
+
+    async def all_at_once() -> None:
+        asked = [[{"role": "user", "content": f"Go {number % 30}."}] for number in range(60)]
+        calls = [deciding.aturn(Call(provider, messages)) for messages in asked]
+        await asyncio.gather(*calls, return_exceptions=True)
+
+    asyncio.run(all_at_once())
+    deciding.close()
+    decided = {record.context for record in memory.records if record.enforced is None}
+    assert decided == {record.context for record in memory.records if record.enforced is False}
+    assert decided
+
+
+def test_what_is_remembered_of_a_run_holds_no_reply() -> None:
+    deciding, _ = decider()
+    deciding.turn(Call(Provider()), session="run")
+    (made,) = deciding.run("run").made.values()
+    assert made.last is not None
+    assert made.last.reply is None
+    assert made.last.elicitation.proposals == ()

@@ -153,3 +153,15 @@ def test_a_fixed_count_is_exact_and_early_stopping_is_not() -> None:
     share = Fraction(9, 10)
     assert chance_of_pick(share, stops_early=False) == share
     assert round(float(chance_of_pick(share, stops_early=True)), 3) == 0.924
+
+
+@pytest.mark.parametrize("depth", [10, 600, 5000])
+def test_arguments_of_any_depth_have_bytes(depth: int) -> None:
+    assert canonical_arguments("[" * depth + "]" * depth)
+
+
+def test_a_number_is_the_same_however_it_is_written() -> None:
+    """A conversation that was stored and read again has 1 where the model wrote 1.0: nobody edited it."""
+    assert canonical_arguments('{"n": 1.0, "m": [1e3]}') == canonical_arguments({"m": [1000], "n": 1})
+    assert canonical_arguments('{"n": 1.5}') != canonical_arguments('{"n": 1}')
+    assert canonical_arguments({"n": True}) != canonical_arguments({"n": 1})

@@ -29,6 +29,7 @@ GROUPS = (
             "capacity": "capacity",
             "samplers": "samplers",
             "capacity_entropy": "capacity_entropy",
+            "counts": "counts",
             "speed": "speed",
         },
     ),
@@ -75,6 +76,7 @@ GROUPS = (
             "model_utility": "model_utility",
             "elicitation": "elicitation",
             "calibration": "calibration",
+            "proposals": "proposals",
         },
     ),
     Group(

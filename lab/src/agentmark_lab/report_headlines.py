@@ -24,6 +24,10 @@ HEADLINES: dict[str, tuple[str, ...]] = {
         "AgentMark-F: on each",
         "AgentMark-R: on each",
     ),
+    "counts": (
+        "the counts of n replies keep",
+        "R, n = 4",
+    ),
     "speed": (
         "F encode",
         "R encode",
@@ -107,6 +111,10 @@ HEADLINES: dict[str, tuple[str, ...]] = {
     "calibration": (
         "logits-names",
         "verbalised",
+    ),
+    "proposals": (
+        "differs in no test",
+        "with stated lists at least",
     ),
     "oasis": (
         "identities are named",

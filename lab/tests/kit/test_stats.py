@@ -17,6 +17,8 @@ from agentmark_lab.kit.stats import (
     quantile_interval,
     student_interval,
     student_quantile,
+    total_variation,
+    two_sample_test,
     upper_gamma,
 )
 from scipy import special
@@ -149,3 +151,25 @@ def test_moments_are_the_mean_interval():
     values = [random.Random(2).gauss(1, 2) for _ in range(400)]
     one, two = mean_interval(values), moments_interval(400, sum(values), sum(v * v for v in values))
     assert (one.low, one.high) == pytest.approx((two.low, two.high))
+
+
+def test_two_samples_against_a_contingency_table():
+    one, other = {"a": 40, "b": 25, "c": 35}, {"a": 90, "b": 60, "c": 50}
+    expected = scipy_stats.chi2_contingency([list(one.values()), list(other.values())], correction=False)
+    for first, second in ((one, other), (other, one)):
+        found = two_sample_test(first, second)
+        assert (found.statistic, found.degrees) == (pytest.approx(expected.statistic), expected.dof)
+        assert found.p_value == pytest.approx(expected.pvalue)
+
+
+def test_small_cells_of_two_samples_are_pooled():
+    found = two_sample_test({"a": 50, "b": 1, "c": 4}, {"a": 45, "c": 5, "d": 5})
+    expected = scipy_stats.chi2_contingency([[50, 5], [45, 10]], correction=False)
+    assert (found.statistic, found.degrees) == (pytest.approx(expected.statistic), 1)
+    assert two_sample_test({"a": 7}, {"a": 9}).p_value is None, "one cell: nothing to compare"
+
+
+def test_total_variation_counts_what_only_one_of_them_has():
+    assert total_variation({"a": 0.5, "b": 0.5}, {"a": 0.5, "c": 0.5}) == pytest.approx(0.5)
+    assert total_variation({"a": 1.0}, {"b": 1.0}) == 1
+    assert total_variation({"a": 0.2, "b": 0.8}, {"b": 0.8, "a": 0.2}) == 0

@@ -52,6 +52,7 @@ def add_parser(commands: Any) -> None:
         "examples:\n"
         "  agentmark power --like alfworld\n"
         "  agentmark power --log unmarked.jsonl --registry-size 1000 --payload-len 32\n"
+        "  agentmark power --like toolbench --proposals 4\n"
         "  agentmark power --n 5 --alpha 0.3 --noise 0.1 --plot power.svg",
     )
     lists = parser.add_argument_group("what the agent's lists are like (default: --like toolbench)")
@@ -62,6 +63,12 @@ def add_parser(commands: Any) -> None:
         "--log", type=Path, nargs="+", metavar="LOG", help="lists drawn from the records of logs, as for `verify`"
     )
     lists.add_argument("--weights", type=Path, metavar="FILE", help="lists drawn from JSON lines of weights")
+    parser.add_argument(
+        "--proposals",
+        type=int,
+        metavar="N",
+        help="the agent is marked by proposals: each list becomes the counts of N replies drawn from it",
+    )
     parser.add_argument("--scheme", choices=(*SCHEMES, "both"), default="both", help="(default both)")
     parser.add_argument(
         "--payload-len",
@@ -182,6 +189,7 @@ def _setup(arguments: argparse.Namespace, scheme: str) -> Setup:
     return Setup(
         scheme=scheme,
         view=arguments.view,
+        proposals=arguments.proposals,
         payload_lens=tuple(dict.fromkeys(lengths)),
         registry_size=arguments.registry_size,
         noise=arguments.noise,
@@ -212,7 +220,7 @@ def _lines(results: Sequence[PowerResult], origin: str) -> list[str]:
     foreign = f"{setup.noise:.0%} of the steps are foreign" if setup.noise else "no foreign steps"
     identity = f"one of {setup.registry_size:,} identities" if setup.registry_size else "any identity of so many bits"
     lines = [
-        f"Lists: {origin}; {results[0].entropy:.2f} bits of entropy a step.",
+        f"Lists: {origin}; {_entropy_words(results[0])}.",
         f"Steps by which {setup.power:.4g} of the runs are identified at a bound of {setup.threshold:g} ({identity};",
         f"{foreign}; the log keeps {_VIEW_WORDS[setup.view]}):",
         "",
@@ -220,6 +228,15 @@ def _lines(results: Sequence[PowerResult], origin: str) -> list[str]:
     ]
     rows = [_row(result, needed) for result in results for needed in result.needed]
     return [*lines, *rows, "", NOTE]
+
+
+def _entropy_words(result: PowerResult) -> str:
+    count = result.setup.proposals
+    if count is None:
+        return f"{result.entropy:.2f} bits of entropy a step"
+    return (
+        f"the counts of {count} replies keep {result.entropy:.2f} of {result.agent_entropy:.2f} bits of entropy a step"
+    )
 
 
 def _row(result: PowerResult, needed: StepsNeeded) -> str:
@@ -247,6 +264,7 @@ def _as_dict(result: PowerResult) -> dict[str, Any]:
     return {
         "scheme": setup.scheme,
         "view": setup.view,
+        "proposals": setup.proposals,
         "noise": setup.noise,
         "assumed_noise": setup.assumed_noise,
         "threshold": setup.threshold,
@@ -257,6 +275,7 @@ def _as_dict(result: PowerResult) -> dict[str, Any]:
         "seed": setup.seed,
         "simulated_steps": result.simulated_steps,
         "entropy": round(result.entropy, 4),
+        "agent_entropy": round(result.agent_entropy, 4),
         "bits_per_step": round(result.bits_per_step, 4),
         "needed": [
             {

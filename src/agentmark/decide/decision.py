@@ -20,9 +20,9 @@ class Run:
     # Whether somebody named this run. One that nobody named may be many at once, of which nothing can be remembered.
     is_named: bool = False
     # Decisions by the digest of the conversation that they were made from: the next request shows what became of them.
-    made: "OrderedDict[bytes, Decision]" = field(default_factory=OrderedDict, repr=False)
+    made: "OrderedDict[bytes, Made]" = field(default_factory=OrderedDict, repr=False)
     # Decisions whose model call failed, by the digest of their situation: who tries again does not decide again.
-    failed: "OrderedDict[bytes, Decision]" = field(default_factory=OrderedDict, repr=False)
+    failed: "dict[bytes, list[Decision]]" = field(default_factory=dict, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,3 +50,12 @@ class Decision:
         """The chosen behavior's arguments, where the elicitor asked for them in the same call."""
         stated = self.elicitation.arguments
         return None if stated is None or self.behavior is None else stated.get(self.behavior)
+
+
+@dataclass(slots=True)
+class Made:
+    """What was decided from one conversation: the last decision, until it was seen what became of it, and every
+    behavior that was chosen there."""
+
+    last: Decision | None = None
+    behaviors: set[str] = field(default_factory=set)

@@ -128,9 +128,8 @@ class Desk:
         """Forget decisions whose call failed and which nobody tried again; what takes them out of the evidence."""
         records = []
         for digest in [digest for digest in list(run.failed) if digest != but]:
-            decision = run.failed.pop(digest, None)
-            if decision is not None and decision.record is not None:
-                records.append(_not_enforced(decision, {}))
+            failed = run.failed.pop(digest, ())
+            records += [_not_enforced(decision, {}) for decision in failed if decision.record is not None]
         return records
 
     def write(self, record: StepRecord | None) -> None:

@@ -31,22 +31,34 @@ class Refusals:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._refused: dict[tuple[Upstream, Rung], str] = {}
+        self._refused: dict[tuple[Upstream, str], str] = {}
         self._failures: dict[tuple[Upstream, str], int] = {}
+        self._left_out: dict[Upstream, set[str]] = {}
 
     def rungs(self, upstream: Upstream) -> list[Rung]:
         """The ways of forcing that are left, the surest first."""
         with self._lock:
             return [rung for rung in Rung if (upstream, rung) not in self._refused]
 
-    def learn(self, upstream: Upstream, rungs: Iterable[Rung], reason: str) -> None:
+    def is_refused(self, upstream: Upstream, what: str) -> bool:
+        """Whether a rung, or another way of asking, was refused."""
         with self._lock:
-            self._refused |= {(upstream, rung): reason for rung in rungs}
+            return (upstream, what) in self._refused
+
+    def learn(self, upstream: Upstream, refused: Iterable[str], reason: str) -> None:
+        """Remember rungs, or other ways of asking, that were refused."""
+        with self._lock:
+            self._refused |= {(upstream, what): reason for what in refused}
 
     def learned(self) -> dict[str, str]:
         """What was refused, and why, for people to read."""
         with self._lock:
-            return {f"{host} {model}: {rung}": why for ((host, model), rung), why in self._refused.items()}
+            return {f"{host} {model}: {what}": why for ((host, model), what), why in self._refused.items()}
+
+    def left_out(self, upstream: Upstream) -> set[str]:
+        """What side calls to this upstream go without: kept by who makes them."""
+        with self._lock:
+            return self._left_out.setdefault(upstream, set())
 
     def count(self, upstream: Upstream, what: str, *, failed: bool) -> bool:
         """Note how an attempt went; True if it has failed too often in a row."""

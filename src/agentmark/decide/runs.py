@@ -5,6 +5,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 
 from agentmark.decide.decision import Run
+from agentmark.elicit.situation import one_line
 from agentmark.embed.session import Session
 
 # Runs that are remembered. One that was forgotten goes on as a new session: that costs nothing but its memory.
@@ -38,7 +39,7 @@ class Runs:
             if run is not None:
                 self._named.move_to_end(run_id)
                 return run, None
-            run = Run(self._new_session(), {RUN_ID: run_id}, is_named=True)
+            run = Run(self._new_session(), {RUN_ID: one_line(str(run_id))}, is_named=True)
             self._named[run_id] = run
             is_full = len(self._named) > self._most
             return run, self._named.popitem(last=False)[1] if is_full else None

@@ -12,15 +12,16 @@ import asyncio
 import hashlib
 import json
 from abc import ABC, abstractmethod
-from collections import OrderedDict
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from contextvars import copy_context
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from time import perf_counter
-from typing import Any
+from typing import Any, TypeVar
 
-from agentmark.decide.decision import Decision, Run
+from agentmark.core.canonical import canonical_bytes
+from agentmark.decide.decision import Decision, Made, Run
 from agentmark.decide.desk import Desk
 from agentmark.decide.forcing import Upstream, may_be_ours, speaks_of_the_choice
 from agentmark.elicit.chat import Chat, ChatElicitor
@@ -42,10 +43,14 @@ from agentmark.record import StepRecord
 from agentmark.wire.behaviors import what_was_done
 from agentmark.wire.forcing import Rung
 
+Result = TypeVar("Result")
+
 # What an upstream may turn out not to be good for.
 LISTS, OBEDIENCE = "lists", "obedience"
-# Decisions that a run remembers until it is seen what became of them.
-MAX_REMEMBERED = 16
+# What it may refuse beside ways of forcing: several replies to one request.
+SEVERAL = "several replies in one"
+# Conversations of a run whose decisions are remembered until it is seen what became of them.
+MAX_REMEMBERED = 128
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +103,14 @@ class ModelCall(ABC):
     def forced(self, behavior: str, rung: Rung) -> Any | None:
         """The request with one way to go, its tools untouched; None if there is no such way here."""
         return None
+
+    def several(self, count: int) -> Any | None:
+        """The request for so many replies in one, which reads the prompt once; None if there is no such way here."""
+        return None
+
+    def split(self, reply: Any) -> Sequence[Any]:
+        """A reply of several as so many replies, in order."""
+        return [reply]
 
     def chat(self) -> Chat | None:
         """The agent's own model, lent for side calls: the same client, host, model and credentials."""
@@ -152,7 +165,7 @@ class Turn:
         if decision.record is not None and done is not None:
             is_obeyed = done == decision.behavior
             if is_obeyed:
-                _remember(decision.run.made, self.place, decision)
+                _remember_made(decision.run, self.place, decision)
             if self.desk.refusals.count(self.upstream, OBEDIENCE, failed=not is_obeyed):
                 self.desk.ledger.fell_back("forcing is given up", self.upstream[1], "the model goes its own way")
         return self.desk.outcome(decision, done)
@@ -217,10 +230,14 @@ def wait_for(dialogue: Dialogue, desk: Desk, call: ModelCall) -> Turn:
                 desk.write(wanted.record)
             else:
                 for reply in wanted.replies:
-                    call.discard(reply)
+                    # A stream that cannot be closed ends by itself; the agent has its reply.
+                    with suppress(Exception):
+                        call.discard(reply)
     except StopIteration as done:
         turn: Turn = done.value
         return turn
+    finally:
+        dialogue.close()
 
 
 async def await_for(dialogue: Dialogue, desk: Desk, call: ModelCall) -> Turn:
@@ -237,10 +254,13 @@ async def await_for(dialogue: Dialogue, desk: Desk, call: ModelCall) -> Turn:
                 await desk.awrite(wanted.record)
             else:
                 for reply in wanted.replies:
-                    await call.adiscard(reply)
+                    with suppress(Exception):
+                        await call.adiscard(reply)
     except StopIteration as done:
         turn: Turn = done.value
         return turn
+    finally:
+        dialogue.close()
 
 
 def _ask(ask: Ask, call: ModelCall) -> list[Any]:
@@ -318,7 +338,7 @@ class _Dialogue:
         self.desk = desk
         self.call = call
         self.run = run
-        self.meta = meta
+        self.meta = self._recordable(meta)
         self.upstream: Upstream = (call.upstream, call.model)
         self.calls = self.input_tokens = self.output_tokens = 0
 
@@ -328,11 +348,31 @@ class _Dialogue:
             reply = yield from self._as_the_agent_asked()
             return Turn(reply, self.desk, self.upstream)
         self.situation = situation
-        self.place = _digest(self.situation.messages)
-        yield from self._look_back()
+        self.place = self._safely("the conversation cannot be read", lambda: _digest(situation.messages), b"")
+        edited = self._safely("the conversation cannot be read", self._look_back, None)
+        yield Write(edited)
         if isinstance(self.desk.elicitor, Proposals) or self._is_past_stating():
             return (yield from self._from_proposals())
         return (yield from self._from_a_stated_list(self.desk.elicitor))
+
+    def _safely(self, what: str, do: Callable[[], Result], otherwise: Result) -> Result:
+        """What is only for the mark: if it fails, the agent goes on without (law L11), and somebody is told."""
+        try:
+            return do()
+        except Exception as error:
+            if self.desk.fail == "closed":
+                raise
+            self.desk.ledger.fell_back(what, self.call.model, repr(error))
+            return otherwise
+
+    def _recordable(self, meta: Mapping[str, Any] | None) -> dict[str, Any]:
+        """What a record can hold of what is said of this step."""
+        found = {}
+        for name, value in (meta or {}).items():
+            checked = self._safely("meta that no record can hold", lambda: canonical_bytes({name: value}), None)  # noqa: B023
+            if checked is not None:
+                found[name] = value
+        return found
 
     def _read_request(self) -> Situation | None:
         """What is to be decided; None if nothing is, or if the request cannot be read: no reason to break the agent."""
@@ -345,13 +385,17 @@ class _Dialogue:
             self.desk.ledger.unmarked("the request cannot be read", self.call.model, repr(error))
             return None
 
-    def _read(self, reply: Any) -> Sequence[ToolCall]:
+    def _read(self, reply: Any) -> tuple[ToolCall, ...]:
         """The calls that a reply makes. One that cannot be read did something that nobody knows."""
         try:
-            return self.call.read(reply)
+            calls = tuple(self.call.read(reply))
+            if all(isinstance(call.name, str) for call in calls):
+                return calls
+            fault = "a call whose name is no text"
         except Exception as error:
-            self.desk.ledger.fell_back("a reply cannot be read", self.call.model, repr(error))
-            return [ToolCall(OTHER)]
+            fault = repr(error)
+        self.desk.ledger.fell_back("a reply cannot be read", self.call.model, fault)
+        return (ToolCall(OTHER),)
 
     def _is_past_stating(self) -> bool:
         """Whether this upstream has shown that it states no lists, or follows none: then its samples are the list."""
@@ -362,28 +406,37 @@ class _Dialogue:
     def _can_be_forced(self) -> bool:
         """Whether there is a way left for each thing that could be chosen: a list that cannot be followed is no use."""
         rungs = self.desk.refusals.rungs(self.upstream)
-        ways = [[self.call.forced(name, rung) is not None for rung in rungs] for name in self.situation.names]
+        ways = [[self._forced_request(name, rung) is not None for rung in rungs] for name in self.situation.names]
         return all(any(found) for found in ways)
 
-    def _look_back(self) -> Generator[Write, Any, None]:
-        """See in the conversation whether somebody changed what the agent did last."""
+    def _forced_request(self, behavior: str, rung: Rung) -> Any | None:
+        return self._safely("a request cannot be forced", lambda: self.call.forced(behavior, rung), None)
+
+    def _look_back(self) -> StepRecord | None:
+        """See in the conversation whether somebody changed what the agent did last; what is then to be logged."""
         if not self.run.is_named:
-            return
+            return None
         before, calls = _last_turn(self.situation.messages)
-        decision = self.run.made.pop(_digest(before), None)
-        if decision is None or not calls:
-            return
-        done = self.call.as_done(calls)
-        names = frozenset(decision.names)
-        if any(call.name not in names for call in done):
-            return
+        made = self.run.made.get(_digest(before))
+        if made is None or made.last is None or not calls:
+            return None
+        decision, done = made.last, self.call.as_done(calls)
+        if any(call.name not in decision.names for call in done):
+            return None
+        seen = [behavior for behavior in made.behaviors if self._shown(done, decision, behavior) == behavior]
+        if seen and decision.behavior not in seen:
+            # Another conversation that began alike: this one was not changed either.
+            return None
+        # Seen once, it is settled: what is changed afterwards is history.
+        made.last = None
+        return None if seen else self.desk.edit(decision, self._shown(done, decision, decision.behavior))
+
+    def _shown(self, calls: Sequence[ToolCall], decision: Decision, chosen: str | None) -> str:
+        """What these calls do, in the words in which that decision was made."""
         if decision.elicitation.proposals is None:
-            now = what_was_done(done, decision.behavior)
-        else:
-            by_call = decision.elicitation.granularity == "call"
-            now = behavior_of(done, names, self.run.session.argument_digest if by_call else None)
-        if now != decision.behavior:
-            yield Write(self.desk.edit(decision, now))
+            return what_was_done(calls, chosen)
+        by_call = decision.elicitation.granularity == "call"
+        return behavior_of(calls, frozenset(decision.names), self.run.session.argument_digest if by_call else None)
 
     def _as_the_agent_asked(self) -> Generator[Ask, Any, Any]:
         [outcome] = yield Ask([self.call.request])
@@ -404,11 +457,10 @@ class _Dialogue:
         )
         if obstacle is not None:
             said = Elicitation(method=METHOD, model=call.model, fault=obstacle)
-            return (yield from self._left_to_the_agent(self._undecided(said)))
+            return (yield from self._left_to_the_agent(self._choice(said)))
         call.needs_arguments = settings.granularity == "call"
         begun = perf_counter()
-        warms_cache = call.warms_cache if settings.warm_cache is None else settings.warm_cache
-        outcomes = yield Ask([call.request] * settings.count, sampled=True, first_alone=warms_cache)
+        outcomes = yield from self._samples(settings)
         errors = [outcome for outcome in outcomes if isinstance(outcome, Exception)]
         replies = [outcome for outcome in outcomes if not isinstance(outcome, Exception)]
         if not replies:
@@ -418,25 +470,54 @@ class _Dialogue:
         if errors:
             # Those that came are independent samples all the same: the model as it is when it replies.
             self.desk.ledger.fell_back("a sample failed", call.model, repr(errors[0]))
-        for reply in replies:
-            self._count(reply)
         said = self._sampled(replies, settings, perf_counter() - begun)
         self.desk.ledger.spent(said, said.seconds or 0.0)
-        decision = self.desk.choose(self.run, self.situation.names, said, meta=self.meta)
-        chosen = replies[0] if decision.record is None else decision.reply
+        decision = self._choice(said)
         if decision.record is None:
+            # Drawn like the others, so as good as any of them.
+            yield Discard(replies[1:])
             self.desk.leave(decision)
+            return (yield from self._finished(replies[0], decision))
+        chosen = decision.reply
         yield Write(decision.record)
         yield Discard([reply for reply in replies if reply is not chosen])
-        if decision.record is not None:
-            _remember(self.run.made, self.place, decision)
-        return Turn(call.charged(chosen, self._spent()), self.desk, self.upstream, decision, self.place)
+        _remember_made(self.run, self.place, decision)
+        return Turn(self._charged(chosen), self.desk, self.upstream, decision, self.place)
+
+    def _samples(self, settings: Proposals) -> Generator[Ask, Any, list[Any]]:
+        """Replies and errors, as many as are wanted: in one call where the provider has that, else in one call each."""
+        call, replies, why = self.call, [], ""
+        is_refused = self.desk.refusals.is_refused(self.upstream, SEVERAL)
+        together = None if is_refused else call.several(settings.count)
+        if together is not None:
+            [outcome] = yield Ask([together], sampled=True)
+            if isinstance(outcome, Exception):
+                if not may_be_ours(outcome):
+                    return [outcome]
+                why = str(outcome)
+            else:
+                self._count(outcome)
+                replies = list(call.split(outcome))[: settings.count]
+                why = f"{len(replies)} came where {settings.count} were asked for"
+        missing = settings.count - len(replies)
+        if not missing:
+            return replies
+        warms_cache = call.warms_cache if settings.warm_cache is None else settings.warm_cache
+        outcomes = yield Ask([call.request] * missing, sampled=True, first_alone=warms_cache and not replies)
+        came = [outcome for outcome in outcomes if not isinstance(outcome, Exception)]
+        for reply in came:
+            self._count(reply)
+        if together is not None and came:
+            # If the agent's own request had failed too, nothing would be known of the other.
+            self.desk.refusals.learn(self.upstream, [SEVERAL], why)
+            self.desk.ledger.fell_back("samples are asked for one by one", call.model, why)
+        return [*replies, *outcomes]
 
     def _sampled(self, replies: Sequence[Any], settings: Proposals, seconds: float) -> Elicitation:
         return Elicitation(
             method=METHOD,
             model=self.call.model,
-            proposals=tuple([Proposal(calls=tuple(self._read(reply)), reply=reply) for reply in replies]),
+            proposals=tuple([Proposal(calls=self._read(reply), reply=reply) for reply in replies]),
             granularity=settings.granularity,
             samples=settings.count,
             seconds=seconds,
@@ -444,8 +525,16 @@ class _Dialogue:
             output_tokens=self.output_tokens or None,
         )
 
-    def _undecided(self, said: Elicitation) -> Decision:
-        return self.desk.choose(self.run, self.situation.names, said, meta=self.meta)
+    def _choice(self, said: Elicitation) -> Decision:
+        names = self.situation.names
+        try:
+            return self.desk.choose(self.run, names, said, meta=self.meta)
+        except Exception as error:
+            if self.desk.fail == "closed":
+                raise
+            logged = f"the choice failed with {type(error).__name__}"
+            undecided = replace(said, weights=None, proposals=None, fault=repr(error), logged_fault=logged)
+            return Decision(None, undecided, None, self.run, tuple(names), meta={**self.run.meta, **(self.meta or {})})
 
     def _left_to_the_agent(self, decision: Decision) -> Dialogue:
         self.desk.leave(decision)
@@ -459,7 +548,8 @@ class _Dialogue:
         for record in self.desk.void_failed(self.run, but=key):
             yield Write(record)
         # A retry of a call that failed: what was decided then is what is done now.
-        decision = self.run.failed.pop(key, None)
+        waiting = self.run.failed.get(key)
+        decision = waiting.pop() if waiting else None
         if decision is None:
             decision = yield from self._decided(elicitor)
             yield Write(decision.record)
@@ -471,8 +561,9 @@ class _Dialogue:
             return (yield from self._left_to_the_agent(decision))
         try:
             reply = yield from self._forced(decision.behavior)
-        except Exception:
-            _remember(self.run.failed, key, decision)
+        except BaseException:
+            # Also one that was cancelled, by a time limit of the agent's for instance: nothing was done.
+            self.run.failed.setdefault(key, []).append(decision)
             raise
         return (yield from self._finished(reply, decision))
 
@@ -486,7 +577,7 @@ class _Dialogue:
             self.calls += said.attempts
             self.input_tokens += whole(said.input_tokens) or 0
             self.output_tokens += whole(said.output_tokens) or 0
-        decision = self.desk.choose(self.run, self.situation.names, said, meta=self.meta)
+        decision = self._choice(said)
         if self.desk.refusals.count(self.upstream, LISTS, failed=decision.behavior is None):
             self.desk.ledger.fell_back("lists are given up", self.call.model, said.fault or "no list")
         return decision
@@ -500,7 +591,7 @@ class _Dialogue:
         refused: list[Rung] = []
         why = ""
         for rung in self.desk.refusals.rungs(self.upstream):
-            request = self.call.forced(behavior, rung)
+            request = self._forced_request(behavior, rung)
             if request is None:
                 continue
             [outcome] = yield Ask([request])
@@ -530,17 +621,19 @@ class _Dialogue:
         turn = Turn(reply, self.desk, self.upstream, decision, self.place, is_open=True)
         if not self.call.is_live(reply):
             yield Write(turn.outcome(self._read(reply)))
-        turn.reply = self.call.charged(reply, self._spent())
+        turn.reply = self._charged(reply)
         return turn
 
     def _count(self, reply: Any) -> None:
-        read, written = self.call.tokens(reply)
+        unknown: tuple[int | None, int | None] = (None, None)
+        read, written = self._safely("usage cannot be read", lambda: self.call.tokens(reply), unknown)
         self.calls += 1
         self.input_tokens += whole(read) or 0
         self.output_tokens += whole(written) or 0
 
-    def _spent(self) -> Spent:
-        return Spent(self.calls, self.input_tokens, self.output_tokens)
+    def _charged(self, reply: Any) -> Any:
+        spent = Spent(self.calls, self.input_tokens, self.output_tokens)
+        return self._safely("usage cannot be stated", lambda: self.call.charged(reply, spent), reply)
 
 
 def only_candidate(situation: Situation) -> Elicitation:
@@ -548,10 +641,27 @@ def only_candidate(situation: Situation) -> Elicitation:
     return Elicitation(method="only candidate", model="none", weights={situation.names[0]: 1})
 
 
-def _remember(kept: "OrderedDict[bytes, Decision]", key: bytes, decision: Decision) -> None:
-    kept[key] = decision
-    while len(kept) > MAX_REMEMBERED:
-        kept.popitem(last=False)
+def _remember_made(run: Run, place: bytes, decision: Decision) -> None:
+    """Several conversations of one run may begin alike: then any of the choices made there may be what one shows.
+
+    A run that nobody named may be many at once, of which nothing can be told.
+    """
+    if not run.is_named:
+        return
+    made = run.made.setdefault(place, Made())
+    made.last = _lightened(decision)
+    if decision.behavior is not None:
+        made.behaviors.add(decision.behavior)
+    run.made.move_to_end(place)
+    while len(run.made) > MAX_REMEMBERED:
+        run.made.popitem(last=False)
+
+
+def _lightened(decision: Decision) -> Decision:
+    """Without the replies: thousands of runs are remembered, and a reply may be long."""
+    said = decision.elicitation
+    lighter = replace(said, proposals=None if said.proposals is None else (), replies=(), arguments=None)
+    return replace(decision, elicitation=lighter, reply=None)
 
 
 def _digest(messages: Sequence[Mapping[str, Any]]) -> bytes:

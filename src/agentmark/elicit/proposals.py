@@ -100,8 +100,12 @@ def canonical_arguments(arguments: Any) -> bytes:
             text = arguments.encode("utf-8", "replace") if isinstance(arguments, str) else arguments
             return b"text:" + text
     # No arguments at all is what frameworks make of a call with none.
-    value = {} if value in (None, "", b"") else value
-    return json.dumps(_plain(value), sort_keys=True, separators=(",", ":"), default=str).encode()
+    value = {} if value is None or (isinstance(value, str | bytes) and not value) else value
+    try:
+        return json.dumps(_plain(value), sort_keys=True, separators=(",", ":"), default=str).encode()
+    except (ValueError, RecursionError):
+        # Nested too deep, or in itself: no JSON that anybody could send.
+        return b"text:" + (arguments if isinstance(arguments, bytes) else str(arguments).encode("utf-8", "replace"))
 
 
 def _plain(value: Any) -> Any:
@@ -110,4 +114,7 @@ def _plain(value: Any) -> Any:
         return {str(key): _plain(member) for key, member in value.items()}
     if isinstance(value, list | tuple):
         return [_plain(member) for member in value]
+    if isinstance(value, float) and value.is_integer():
+        # 1.0 is 1 as JSON, and is written so by whoever stores a conversation.
+        return int(value)
     return value

@@ -53,7 +53,7 @@ def toolbench_steps() -> Iterator[RealSituation]:
         seen.add(step["query_id"])
         query, _, rest = step["context_for_key"].partition("\nAvailable Tools:\n")
         tools = re.findall(r"^\d+\. (\S+) \[[^\]]*\]: (.*)$", rest, flags=re.MULTILINE)
-        candidates = [Candidate(name, _short(text)) for name, text in tools]
+        candidates = [Candidate(name, short_text(text)) for name, text in tools]
         yield RealSituation(
             f"toolbench step {step['query_id']}",
             "ToolBench steps",
@@ -67,14 +67,14 @@ def toolbench_queries(count: int) -> Iterator[RealSituation]:
         member = archive.extractfile("solvable_queries/test_instruction/G1_instruction.json")
         assert member is not None
         queries = json.load(member)
-    fitting = [query for query in queries if 2 <= len({_tool(*_pair(api)) for api in query["api_list"]}) <= 9]
+    fitting = [query for query in queries if 2 <= len({tool_name(*_pair(api)) for api in query["api_list"]}) <= 9]
     for query in fitting[:: len(fitting) // count][:count]:
-        tools = {_tool(*_pair(api)): _short(api["api_description"] or "") for api in query["api_list"]}
+        tools = {tool_name(*_pair(api)): short_text(api["api_description"] or "") for api in query["api_list"]}
         yield RealSituation(
             f"toolbench query {query['query_id']}",
             "ToolBench queries",
             Situation.of([*[Candidate(name, text) for name, text in tools.items()], _FINISH], query["query"]),
-            frozenset(_tool(tool, api) for tool, api in query["relevant APIs"]) & tools.keys(),
+            frozenset(tool_name(tool, api) for tool, api in query["relevant APIs"]) & tools.keys(),
         )
 
 
@@ -88,7 +88,9 @@ def alfworld_steps(count: int) -> Iterator[RealSituation]:
         goal = re.findall(r"^Task Goal: (.*)$", text, flags=re.MULTILINE)[-1]
         observation = text.rpartition("Observation: ")[2].partition("\nAvailable Actions")[0]
         history = re.findall(r"^ +Action: (.*)$", text, flags=re.MULTILINE)[-3:]
-        said = f"Goal: {goal}\nLast actions: {', '.join(history) or 'none'}\nObservation: {_short(observation, 300)}"
+        said = (
+            f"Goal: {goal}\nLast actions: {', '.join(history) or 'none'}\nObservation: {short_text(observation, 300)}"
+        )
         yield RealSituation(
             f"alfworld step {step['step_num']}", "ALFWorld steps", Situation.of(list(dict.fromkeys(actions)), said)
         )
@@ -101,11 +103,11 @@ def _pair(api: dict[str, str]) -> tuple[str, str]:
     return api["tool_name"], api["api_name"]
 
 
-def _tool(tool: str, api: str) -> str:
+def tool_name(tool: str, api: str) -> str:
     """A name as ToolBench's runs write it."""
     return "__".join([re.sub(r"\W+", "_", part).strip("_") for part in (tool, api)])
 
 
-def _short(text: str, limit: int = MAX_DESCRIPTION) -> str:
+def short_text(text: str, limit: int = MAX_DESCRIPTION) -> str:
     flat = " ".join(text.split())
     return flat if len(flat) <= limit else flat[: limit - 1] + "…"

@@ -1,6 +1,6 @@
 """The statistics that the claims rest on, from the standard library alone; tested against SciPy."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil, exp, factorial, lgamma, log, sqrt
 from statistics import fmean, stdev
@@ -77,6 +77,24 @@ def chi_square_test(observed: Sequence[int], expected: Sequence[float]) -> ChiSq
     return ChiSquare(statistic, degrees, chi_square_sf(statistic, degrees) if degrees else None)
 
 
+def two_sample_test(one: Mapping[str, int], other: Mapping[str, int]) -> ChiSquare:
+    """Pearson's test that two samples come from one distribution. Cells that hold fewer than ten of both together are
+    pooled as in `chi_square_test`."""
+    first, second = sum(one.values()), sum(other.values())
+    both = {name: one.get(name, 0) + other.get(name, 0) for name in sorted({*one, *other})}
+    share = first / (first + second)
+    # What a cell expects of the smaller sample decides whether it is large enough to stand alone.
+    smaller = min(share, 1 - share)
+    cells = _pooled([(one.get(name, 0), count * smaller) for name, count in both.items() if count])
+    statistic = 0.0
+    for count, expected in cells:
+        total = expected / smaller
+        mean = total * share
+        statistic += (count - mean) ** 2 / mean + (count - mean) ** 2 / (total - mean)
+    degrees = len(cells) - 1
+    return ChiSquare(statistic, degrees, chi_square_sf(statistic, degrees) if degrees else None)
+
+
 def _pooled(cells: list[tuple[int, float]]) -> list[tuple[int, float]]:
     kept = sorted([cell for cell in cells if cell[1] >= MIN_EXPECTED], key=lambda cell: -cell[1])
     small = [cell for cell in cells if 0 < cell[1] < MIN_EXPECTED]
@@ -85,6 +103,11 @@ def _pooled(cells: list[tuple[int, float]]) -> list[tuple[int, float]]:
     if kept and sum([mean for _, mean in small]) < MIN_EXPECTED:
         small.append(kept.pop())
     return [*kept, (sum([count for count, _ in small]), sum([mean for _, mean in small]))]
+
+
+def total_variation(one: Mapping[str, float], other: Mapping[str, float]) -> float:
+    """The distance between two distributions: at most how much likelier one makes anything than the other."""
+    return sum([abs(one.get(name, 0.0) - other.get(name, 0.0)) for name in {*one, *other}]) / 2
 
 
 def ks_uniform(values: Sequence[float]) -> float:

@@ -30,7 +30,7 @@ def test_what_was_asked_before_is_not_asked_again(tmp_path: Path, monkeypatch: p
         opened.append(file)
         yield SimpleNamespace(model="made-up")
 
-    monkeypatch.setattr(ways_of_asking, "_opened", model)
+    monkeypatch.setattr(ways_of_asking, "opened", model)
     monkeypatch.setattr(ways_of_asking, "ask", lambda model, way, situation, rng: outcome(way, 1))
     file, options = tmp_path / "made-up.gguf", Options(work=tmp_path)
     first = collect(file, [Named()], ["labels"], options, print)  # type: ignore[list-item]

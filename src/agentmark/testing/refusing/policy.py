@@ -14,7 +14,7 @@ from math import log
 from string import ascii_letters, digits
 from typing import Any
 
-from agentmark.testing.refusing.conversation import AUTO, Call, Choice, Reply, Request, TokenInfo, Tool, tokens_of
+from agentmark.testing.refusing.conversation import AUTO, Call, Choice, Reply, Request, TokenInfo, Tool, Turn, tokens_of
 from agentmark.testing.refusing.errand import LOOKUPS, Order, order_in
 from agentmark.testing.refusing.profiles import Profile
 from agentmark.testing.refusing.questions import Question, instruction_in
@@ -24,6 +24,8 @@ Behavior = tuple[str, ...]
 ANSWERING: Behavior = ()
 # How options call the plain answer.
 _ANSWER_NAMES = ("(answer)", "answer", "Finish")
+# A tool by which some agents want to be answered, instead of in plain text (smolagents).
+_FINAL_ANSWER = "final_answer"
 _PARALLEL_SHARE = 0.2
 # The share of a letter's probability that goes to other tokens, and to the letter with a blank before it.
 _LEAK, _BLANK = 0.02, 0.1
@@ -90,6 +92,8 @@ def distribution(request: Request, choice: Choice) -> dict[Behavior, float]:
     progress = Progress.read(request)
     offered = [tool.name for tool in request.tools]
     singles = _generic_weights(request) if progress is None else progress.weights()
+    if progress is not None and _FINAL_ANSWER in offered:
+        singles |= {_FINAL_ANSWER: singles[""], "": 0.0}
     weights: dict[Behavior, float] = {(name,): singles.get(name, 0.0) for name in offered}
     weights[ANSWERING] = singles[""]
     if progress is not None and request.parallel:
@@ -199,7 +203,7 @@ def _next_step(
     if behavior == ANSWERING:
         if schema is not None:
             return json.dumps(value_for(schema, {}, rng)), ()
-        return _final_text(progress, request, rng), ()
+        return _final_text(progress, request.turns, rng), ()
     calls: list[Call] = []
     for name in behavior:
         tool = next(tool for tool in request.tools if tool.name == name)
@@ -230,13 +234,15 @@ def _arguments(
         return {"city": progress.order.city}
     if progress is not None and name == "ship":
         return {}
+    if progress is not None and name == _FINAL_ANSWER:
+        return {"answer": _final_text(progress, (), rng)}
     value = value_for(schema, {}, rng)
     return value if isinstance(value, dict) else {}
 
 
-def _final_text(progress: Progress | None, request: Request, rng: random.Random) -> str:
+def _final_text(progress: Progress | None, turns: Sequence[Turn], rng: random.Random) -> str:
     if progress is None:
-        returned = [turn.text for turn in request.turns if turn.role == "tool"]
+        returned = [turn.text for turn in turns if turn.role == "tool"]
         return rng.choice(_OPENERS) + (f"The last result was: {returned[-1]}" if returned else "Hello.")
     if progress.label:
         return rng.choice(_OPENERS) + progress.label

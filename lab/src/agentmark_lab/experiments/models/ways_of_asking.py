@@ -15,7 +15,7 @@ from agentmark.elicit.errors import ElicitationError
 from agentmark.elicit.labels import Labels
 from agentmark.elicit.local import SMALL_MODEL, LocalModel, small_model
 from agentmark.elicit.logits import Logits
-from agentmark.elicit.situation import Elicitation, Elicitor
+from agentmark.elicit.situation import Elicitation, Elicitor, Situation
 from agentmark.elicit.verbalised import Verbalised
 from agentmark.errors import MissingExtraError, SettingError
 from agentmark_lab.kit.authors_runs import RealSituation
@@ -27,6 +27,7 @@ from agentmark_lab.kit.presets import GGUF_VARIABLE
 
 # Enough for every name and its number. A small model that rambles is cut off.
 MAX_TOKENS_A_CANDIDATE, MAX_TOKENS = 25, 400
+SMALL_FILE = 200 << 20
 
 WAYS: dict[str, Callable[[LocalModel, Random, int], Elicitor]] = {
     "logits-names": lambda model, rng, _: Logits(model, "names", rng=rng),
@@ -77,6 +78,11 @@ def model_files(options: Options) -> list[Path]:
     return files
 
 
+def is_small(file: Path) -> bool:
+    """Whether a model answers in a second or so, and can be asked often."""
+    return file.stat().st_size < SMALL_FILE
+
+
 def collect(
     file: Path, situations: Sequence[RealSituation], ways: Sequence[str], options: Options, progress: Progress
 ) -> list[Outcome]:
@@ -85,7 +91,7 @@ def collect(
     asked = [(way, situation, _place(folder, way, situation)) for way in ways for situation in situations]
     missing = [(way, situation, place) for way, situation, place in asked if not place.exists()]
     if missing:
-        with _opened(file) as model:
+        with opened(file) as model:
             for count, (way, situation, place) in enumerate(missing, start=1):
                 outcome = ask(model, way, situation, generator(options.seed, situation.name))
                 write_whole(place, json.dumps(asdict(outcome), ensure_ascii=False).encode("utf-8"))
@@ -99,15 +105,22 @@ def _place(folder: Path, way: str, situation: RealSituation) -> Path:
 
 def ask(model: LocalModel, way: str, one: RealSituation, rng: Random) -> Outcome:
     """The generator shuffles the options: the same order for every way, so that their lists can be compared."""
-    limit = min(MAX_TOKENS, 40 + MAX_TOKENS_A_CANDIDATE * len(one.situation.candidates))
-    elicitor = WAYS[way](model, rng, limit)
+    return timed(WAYS[way](model, rng, token_limit(one.situation)), way, model.model, one)
+
+
+def token_limit(situation: Situation) -> int:
+    return min(MAX_TOKENS, 40 + MAX_TOKENS_A_CANDIDATE * len(situation.candidates))
+
+
+def timed(elicitor: Elicitor, way: str, model: str, one: RealSituation) -> Outcome:
+    """Ask once and say what it cost."""
     start, cpu = time.perf_counter(), time.process_time()
     try:
         found = elicitor.elicit(one.situation)
     except ElicitationError as error:
-        found = Elicitation(method=elicitor.name, model=model.model, weights=None, fault=error.fault)
+        found = Elicitation(method=elicitor.name, model=model, weights=None, fault=error.fault)
     return Outcome(
-        model=model.model,
+        model=model,
         way=way,
         situation=one.name,
         source=one.source,
@@ -130,7 +143,7 @@ def _floats(weights: Mapping[str, Any] | None) -> dict[str, float] | None:
 
 
 @contextmanager
-def _opened(file: Path) -> Iterator[LocalModel]:
+def opened(file: Path) -> Iterator[LocalModel]:
     try:
         model = LocalModel(file)
     except MissingExtraError as error:
