@@ -14,6 +14,7 @@ from copy import copy
 from dataclasses import dataclass
 from typing import Any
 
+from agentmark.adapters.side_calls import begins_with
 from agentmark.adapters.streams import AsyncBuffered
 from agentmark.decide.decider import Decider
 from agentmark.decide.runs import ON_BEHALF_OF, PERFORMED_BY
@@ -39,6 +40,8 @@ class AgentMarkPlugin(BasePlugin):
     def __init__(self, decider: Decider, name: str = "agentmark") -> None:
         super().__init__(name=name)
         self.decider = decider
+        # What was learned to leave out of side calls, by where they go and the model that they name.
+        self.left_out: dict[tuple[str, str], set[str]] = {}
 
     async def before_model_callback(self, *, callback_context: Any, llm_request: LlmRequest) -> None:
         context = callback_context._invocation_context
@@ -49,16 +52,16 @@ class AgentMarkPlugin(BasePlugin):
         if isinstance(context.agent, _StandIn):
             # It was not asked for a model: another callback answered in its place.
             context.agent = context.agent.original
-        context.agent = _StandIn(context.agent, context, self.decider)
+        context.agent = _StandIn(context.agent, context, self)
 
 
 class _StandIn:
     """An agent that resolves, once, a marked model. In all else it is the agent itself, which then takes its place."""
 
-    def __init__(self, original: Any, context: Any, decider: Decider) -> None:
+    def __init__(self, original: Any, context: Any, plugin: AgentMarkPlugin) -> None:
         self.original = original
         self._context = context
-        self._decider = decider
+        self._plugin = plugin
 
     @property  # type: ignore[misc]
     def __class__(self) -> Any:
@@ -74,16 +77,16 @@ class _StandIn:
             model = await self.original.canonical_model_async(context)
         else:
             model = self.original.canonical_model
-        return _MarkedModel(model, self._context, self._decider)
+        return _MarkedModel(model, self._context, self._plugin)
 
 
 class _MarkedModel:
     """The model of one call, with a turn of the decider around it. In all else it is the model itself."""
 
-    def __init__(self, model: Any, context: Any, decider: Decider) -> None:
+    def __init__(self, model: Any, context: Any, plugin: AgentMarkPlugin) -> None:
         self._model = model
         self._context = context
-        self._decider = decider
+        self._plugin = plugin
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._model, name)
@@ -92,7 +95,8 @@ class _MarkedModel:
         context = self._context
         meta = {PERFORMED_BY: str(context.agent.name), ON_BEHALF_OF: str(context.user_id)}
         run_id = f"{context.session.id}/{context.invocation_id}"
-        turn = await self._decider.aturn(_Call(self._model, llm_request, stream), session=run_id, meta=meta)
+        call = _Call(self._model, llm_request, stream, self._plugin.left_out)
+        turn = await self._plugin.decider.aturn(call, session=run_id, meta=meta)
         reply: _Reply = turn.reply
         try:
             async with aclosing(reply):
@@ -178,13 +182,16 @@ class _Call(ModelCall):
 
     request: _Asked
 
-    def __init__(self, model: Any, request: LlmRequest, stream: bool) -> None:
+    def __init__(
+        self, model: Any, request: LlmRequest, stream: bool, left_out: dict[tuple[str, str], set[str]]
+    ) -> None:
         self._model = model
         self._stream = stream
         self._config = request.config
         self.request = _Asked(request)
         self.upstream = f"{type(model).__name__} {_base_url(model, request.config)}"
         self.model = str(request.model or model.model)
+        self._left_out = left_out.setdefault((self.upstream, self.model), set())
         self.temperature = request.config.temperature
         if self.temperature is None:
             self.temperature = _given_to_litellm(model).get("temperature")
@@ -264,13 +271,13 @@ class _Call(ModelCall):
             self._side_tokens += _total(reply.usage)
             return reply.as_chat_reply()
 
-        return FunctionChat(self.model, acomplete=acomplete, tools=True)
+        return FunctionChat(self.model, acomplete=acomplete, tools=True, left_out=self._left_out)
 
     def _beginning(self, request: ChatRequest) -> "_Beginning":
         """The agent's own contents where they come first, with all that providers want back in them."""
         own = self.conversation()
         tools = self._config.tools if request.tools else None
-        if list(request.messages[: len(own)]) == own:
+        if begins_with(request.messages, own):
             return _Beginning(len(own), self.request.request.contents, self._config.system_instruction, tools)
         return _Beginning(tools=tools)
 

@@ -11,7 +11,7 @@ from copy import copy
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from agentmark.adapters.side_calls import chat_reply, model_name, settings_of
+from agentmark.adapters.side_calls import begins_with, chat_reply, model_name, settings_of
 from agentmark.adapters.streams import AsyncBuffered
 from agentmark.decide.decider import Decider
 from agentmark.decide.runs import ON_BEHALF_OF, PERFORMED_BY
@@ -56,6 +56,8 @@ class AgentMarkCapability(AbstractCapability[Any]):
     on_behalf_of: Callable[[Any], object] | None = None
     # The run that this copy serves.
     run: Any = field(default=None, init=False, repr=False, compare=False)
+    # What was learned to leave out of side calls, by where they go and the model that they name.
+    left_out: dict[tuple[str, str], set[str]] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     async def for_run(self, ctx: Any) -> "AgentMarkCapability":
         served = copy(self)
@@ -85,7 +87,7 @@ class _MarkedModel(WrapperModel):
 
     async def request(self, messages: Any, model_settings: Any, model_request_parameters: Any) -> Any:
         request = _Request(messages, model_settings, model_request_parameters)
-        turn = await self._capability.turn(_Call(self.wrapped, request, self._capability.run))
+        turn = await self._capability.turn(_Call(self.wrapped, request, self._capability))
         return turn.reply
 
     @asynccontextmanager
@@ -93,9 +95,7 @@ class _MarkedModel(WrapperModel):
         self, messages: Any, model_settings: Any, model_request_parameters: Any, run_context: Any = None
     ) -> AsyncIterator[Any]:
         request = _Request(messages, model_settings, model_request_parameters, run_context)
-        fallback = self._capability.decider.fallback
-        reads_arguments = fallback is not None and fallback.granularity == "call"
-        call = _StreamedCall(self.wrapped, request, self._capability.run, reads_arguments=reads_arguments)
+        call = _StreamedCall(self.wrapped, request, self._capability)
         turn = await self._capability.turn(call)
         reply: _OpenStream = turn.reply
         try:
@@ -124,12 +124,13 @@ class _Call(ModelCall):
 
     request: _Request
 
-    def __init__(self, model: Any, request: _Request, run: Any) -> None:
+    def __init__(self, model: Any, request: _Request, capability: AgentMarkCapability) -> None:
         self._model = model
-        self._run = run
+        self._run = capability.run
         self.request = request
         self.upstream = f"{_innermost(model).__name__} {_base_url(model)}"
         self.model = str(getattr(model, "model_name", type(model).__name__))
+        self._left_out = capability.left_out.setdefault((self.upstream, self.model), set())
         self.warms_cache = "AnthropicModel" in _kinds(model)
         # The settings with the model's own, and the tools and the way of output that this model is sent.
         self._settings, self._offer = _prepared(model, request)
@@ -240,13 +241,13 @@ class _Call(ModelCall):
             self._side_usage.append(_priced(response))
             return chat_reply(response.text or "", response.usage)
 
-        return FunctionChat(self.model, acomplete=acomplete, tools=True)
+        return FunctionChat(self.model, acomplete=acomplete, tools=True, left_out=self._left_out)
 
     def _side_request(self, request: ChatRequest) -> _Request:
         """The agent's own messages where they come first, with all that providers want back in them; then ours."""
         own = self.conversation()
         tools = [tool for tool in self.request.parameters.function_tools if request.tools]
-        if list(request.messages[: len(own)]) == own:
+        if begins_with(request.messages, own):
             ours = _written(request.messages[len(own) :])
             parameters = replace(_without_output(self.request.parameters), function_tools=tools)
             return _Request([*self.request.messages, *ours], self._settings, parameters)
@@ -267,8 +268,10 @@ class _Call(ModelCall):
 class _StreamedCall(_Call):
     """The same where the reply is streamed."""
 
-    def __init__(self, model: Any, request: _Request, run: Any, *, reads_arguments: bool) -> None:
-        super().__init__(model, request, run)
+    def __init__(self, model: Any, request: _Request, capability: AgentMarkCapability) -> None:
+        super().__init__(model, request, capability)
+        fallback = capability.decider.fallback
+        reads_arguments = fallback is not None and fallback.granularity == "call"
         # Whether the first call that begins is all there will be, and its name all that tells replies apart.
         # Where callers are limited, a stream that is held open may keep the next sample out.
         is_single = self._settings.get("parallel_tool_calls") is False

@@ -1,9 +1,10 @@
 """An agent's own model, lent to an elicitor: what a side call asks of it, and what comes back."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from agentmark.elicit.chat import ChatReply, ChatRequest
+from agentmark.elicit.situation import Message
 
 
 def settings_of(request: ChatRequest) -> dict[str, Any]:
@@ -16,6 +17,14 @@ def chat_reply(text: object, usage: Any) -> ChatReply:
     """What came back, with token counts from a mapping or an object as far as it has them."""
     counts = usage if isinstance(usage, Mapping) else getattr(usage, "__dict__", {})
     return ChatReply(text=str(text), input_tokens=counts.get("input_tokens"), output_tokens=counts.get("output_tokens"))
+
+
+def begins_with(messages: Sequence[Message], own: Sequence[Message]) -> bool:
+    """Whether a side call begins with the agent's own messages, be it with more said of them than an adapter did: then
+    the adapter may send them as the agent does, with all that it leaves out when it reads them."""
+    return len(messages) >= len(own) and all(
+        said.get(name) == value for said, known in zip(messages, own, strict=False) for name, value in known.items()
+    )
 
 
 def model_name(model: Any) -> str:
