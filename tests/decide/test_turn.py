@@ -14,7 +14,7 @@ from agentmark import Decider, ElicitationError, Embedder, SettingError, SharedK
 from agentmark.decide.turn import ModelCall, Spent, Turn
 from agentmark.elicit.chat import FunctionChat
 from agentmark.elicit.proposals import Proposals
-from agentmark.elicit.situation import ANSWER, OTHER, Candidate, Message, ToolCall
+from agentmark.elicit.situation import ANSWER, OTHER, Candidate, Elicitation, Message, ToolCall
 from agentmark.elicit.verbalised import Verbalised
 from agentmark.testing import ScriptedElicitor
 from agentmark.wire.forcing import Rung, instruction
@@ -775,3 +775,31 @@ def test_what_is_remembered_of_a_run_holds_no_reply() -> None:
     assert made.last is not None
     assert made.last.reply is None
     assert made.last.elicitation.proposals == ()
+
+
+def test_what_a_list_cost_in_vain_is_counted_once() -> None:
+    class Vain:
+        name = "vain"
+
+        def elicit(self, situation: Any) -> Elicitation:
+            return Elicitation(method="vain", model="m", fault="no list", input_tokens=1000, output_tokens=100)
+
+        async def aelicit(self, situation: Any) -> Elicitation:
+            return self.elicit(situation)
+
+    deciding, memory = decider(Vain())
+    call = Call(Provider())
+    deciding.turn(call)
+    assert (deciding.stats.input_tokens, deciding.stats.output_tokens) == (1000 + 400, 100 + 40)
+    assert (memory.records[0].meta or {})["input_tokens"] == 400
+    assert call.spent == Spent(5, 1400, 140)
+
+
+def test_steps_that_came_to_nothing_are_counted(caplog: pytest.LogCaptureFixture) -> None:
+    deciding, memory = decider(ScriptedElicitor(MODEL), fallback=None)
+    with pytest.raises(HTTPStatusError):
+        deciding.turn(Call(Provider(lambda _: HTTPStatusError(503, "down"))))
+    deciding.turn(Live(Provider(), [{"role": "user", "content": "Something else."}])).finish(None)
+    assert deciding.stats.unfinished == 2 == len([record for record in memory.records if record.enforced is False])
+    assert caplog.text.count("came to nothing") == 1
+    assert "2 unfinished" in str(deciding.stats)

@@ -115,7 +115,9 @@ class Desk:
             return decision.run.session.unmarked(did, reason=_reason(said), meta=meta).record
         if behavior == decision.behavior:
             return None
-        if behavior is not None:
+        if behavior is None:
+            self.ledger.unfinished(decision.elicitation.model)
+        else:
             self.ledger.disobeyed(str(decision.behavior), decision.elicitation.model)
         return _not_enforced(decision, {} if behavior is None else {"did": _known(behavior, decision)})
 
@@ -128,8 +130,10 @@ class Desk:
         """Forget decisions whose call failed and which nobody tried again; what takes them out of the evidence."""
         records = []
         for digest in [digest for digest in list(run.failed) if digest != but]:
-            failed = run.failed.pop(digest, ())
-            records += [_not_enforced(decision, {}) for decision in failed if decision.record is not None]
+            failed = [decision for decision in run.failed.pop(digest, ()) if decision.record is not None]
+            for decision in failed:
+                self.ledger.unfinished(decision.elicitation.model)
+            records += [_not_enforced(decision, {}) for decision in failed]
         return records
 
     def write(self, record: StepRecord | None) -> None:

@@ -461,9 +461,12 @@ class _Dialogue:
         if errors:
             # Those that came are independent samples all the same: the model as it is when it replies.
             self.desk.ledger.fell_back("a sample failed", call.model, repr(errors[0]))
+        asked_before = self.input_tokens, self.output_tokens
         for reply in replies:
             self._count(reply)
-        said = self._sampled(replies, settings, perf_counter() - begun)
+        # A list that was asked for before, in vain, is counted already.
+        spent = self.input_tokens - asked_before[0], self.output_tokens - asked_before[1]
+        said = self._sampled(replies, settings, spent, perf_counter() - begun)
         self.desk.ledger.spent(said, said.seconds or 0.0)
         decision = self._choice(said)
         if decision.record is None:
@@ -477,7 +480,9 @@ class _Dialogue:
         _remember_made(self.run, self.place, decision)
         return Turn(self._charged(chosen), self.desk, self.upstream, decision, self.place)
 
-    def _sampled(self, replies: Sequence[Any], settings: Proposals, seconds: float) -> Elicitation:
+    def _sampled(
+        self, replies: Sequence[Any], settings: Proposals, spent: tuple[int, int], seconds: float
+    ) -> Elicitation:
         return Elicitation(
             method=METHOD,
             model=self.call.model,
@@ -485,8 +490,8 @@ class _Dialogue:
             granularity=settings.granularity,
             samples=settings.count,
             seconds=seconds,
-            input_tokens=self.input_tokens or None,
-            output_tokens=self.output_tokens or None,
+            input_tokens=spent[0] or None,
+            output_tokens=spent[1] or None,
         )
 
     def _choice(self, said: Elicitation) -> Decision:
