@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import threading
 from collections import Counter
 from collections.abc import Callable, Sequence
 from random import Random
@@ -803,3 +804,45 @@ def test_steps_that_came_to_nothing_are_counted(caplog: pytest.LogCaptureFixture
     assert deciding.stats.unfinished == 2 == len([record for record in memory.records if record.enforced is False])
     assert caplog.text.count("came to nothing") == 1
     assert "2 unfinished" in str(deciding.stats)
+
+
+def test_a_server_that_fails_over_a_forced_choice_does_not_break_the_agent() -> None:
+    """llama.cpp, for one, answers 500 where its template cannot express a choice."""
+    deciding, _ = decider(ScriptedElicitor(MODEL), fallback=None)
+    is_forced = {"tool_choice", "allowed"}
+    provider = Provider(
+        lambda request: HTTPStatusError(500, "jinja: tool_choice") if is_forced & set(request) else None
+    )
+    assert deciding.turn(Call(provider)).reply["number"]
+    assert list(deciding.refusals.learned())
+
+
+def test_a_connection_that_broke_once_teaches_nothing() -> None:
+    class TransportError(Exception):
+        """As HTTP clients name the kind that all of these are."""
+
+    class ReadError(TransportError):
+        pass
+
+    deciding, _ = decider(ScriptedElicitor(MODEL), fallback=None)
+    with pytest.raises(ReadError):
+        deciding.turn(Call(Provider(lambda _: ReadError(""))))
+    assert deciding.refusals.learned() == {}
+    deciding.turn(Call(provider := Provider()))
+    assert "tool_choice" in provider.requests[0]
+
+
+def test_samples_are_taken_one_by_one_where_no_thread_can_be_started(monkeypatch: pytest.MonkeyPatch) -> None:
+    begun = []
+
+    def start(thread: threading.Thread) -> None:
+        begun.append(thread)
+        if len(begun) > 1:
+            raise RuntimeError("can't start new thread")
+        started(thread)
+
+    started = threading.Thread.start
+    monkeypatch.setattr(threading.Thread, "start", start)
+    deciding, _ = decider()
+    assert deciding.turn(Call(provider := Provider())).reply["number"]
+    assert len(provider.requests) == 4

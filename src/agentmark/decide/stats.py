@@ -55,14 +55,8 @@ class Stats:
         if self.unmarked:
             reasons = "; ".join([f"{reason}: {count}" for reason, count in self.unmarked.items()])
             parts.append(f"{sum(self.unmarked.values())} unmarked ({reasons})")
-        for count, word in (
-            (self.disobeyed, "disobeyed"),
-            (self.edited, "edited"),
-            (self.unfinished, "unfinished"),
-            (self.unrecorded, "unrecorded"),
-        ):
-            if count:
-                parts.append(f"{count} {word}")
+        words = ("disobeyed", "edited", "unfinished", "unrecorded")
+        parts += [f"{getattr(self, word)} {word}" for word in words if getattr(self, word)]
         parts.append(
             f"{self.calls} model calls, {self.input_tokens} tokens in, {self.output_tokens} out, {self.seconds:.1f} s"
         )
