@@ -846,3 +846,15 @@ def test_samples_are_taken_one_by_one_where_no_thread_can_be_started(monkeypatch
     deciding, _ = decider()
     assert deciding.turn(Call(provider := Provider())).reply["number"]
     assert len(provider.requests) == 4
+
+
+def test_a_loop_whose_threads_are_gone_still_gets_its_records() -> None:
+    deciding, memory = decider()
+
+    async def late() -> Turn:
+        await asyncio.get_running_loop().shutdown_default_executor()
+        return await deciding.aturn(Call(Provider()))
+
+    assert asyncio.run(late()).reply["number"]
+    assert len(memory.records) == 1
+    assert deciding.stats.unrecorded == 0

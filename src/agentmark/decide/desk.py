@@ -4,6 +4,7 @@ import asyncio
 import secrets
 import threading
 from collections.abc import Iterable, Mapping
+from contextvars import copy_context
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
@@ -152,7 +153,13 @@ class Desk:
     async def awrite(self, record: StepRecord | None) -> None:
         """The same, off the event loop: a disk may be slow."""
         if self.log is not None and record is not None:
-            await asyncio.to_thread(self.write, record)
+            try:
+                writing = asyncio.get_running_loop().run_in_executor(None, copy_context().run, self.write, record)
+            except RuntimeError:
+                # The loop's threads are gone, or no more can be started: the record is worth the wait.
+                self.write(record)
+            else:
+                await writing
 
     def close(self) -> None:
         """Void what was left open, close the log if it was opened here, and sum up what became of the steps."""
