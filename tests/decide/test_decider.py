@@ -178,3 +178,21 @@ def test_a_long_fault_is_cut_for_the_log(key: SharedKey) -> None:
     assert len(reason) == 300
     assert "\n" not in reason
     assert StepRecord.from_json(memory.records[0].to_json()).reason == reason
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+def test_an_elicitor_that_stumbles_leaves_the_decision_to_the_agent(is_async: bool) -> None:
+    class Stumbling:
+        name = "stumbling"
+
+        def elicit(self, situation: Any) -> Any:
+            return {}["choices"]
+
+        async def aelicit(self, situation: Any) -> Any:
+            return self.elicit(situation)
+
+    deciding = Decider(Embedder(SharedKey(bytes(range(32))), 1, payload_len=8), Stumbling())
+    decision = asyncio.run(deciding.adecide("ab", "x")) if is_async else deciding.decide("ab", "x")
+    assert decision.behavior is None
+    assert decision.elicitation.logged_fault == "the elicitor raised KeyError"
+    assert sum(deciding.stats.unmarked.values()) == 1

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import threading
 from collections import Counter
 from collections.abc import Callable, Sequence
 from random import Random
@@ -14,7 +15,7 @@ from agentmark import Decider, ElicitationError, Embedder, SettingError, SharedK
 from agentmark.decide.turn import ModelCall, Spent, Turn
 from agentmark.elicit.chat import FunctionChat
 from agentmark.elicit.proposals import Proposals
-from agentmark.elicit.situation import ANSWER, OTHER, Candidate, Message, ToolCall
+from agentmark.elicit.situation import ANSWER, OTHER, Candidate, Elicitation, Message, ToolCall
 from agentmark.elicit.verbalised import Verbalised
 from agentmark.testing import ScriptedElicitor
 from agentmark.wire.forcing import Rung, instruction
@@ -889,3 +890,85 @@ def test_what_is_remembered_of_a_run_holds_no_reply() -> None:
     assert made.last is not None
     assert made.last.reply is None
     assert made.last.elicitation.proposals == ()
+
+
+def test_what_a_list_cost_in_vain_is_counted_once() -> None:
+    class Vain:
+        name = "vain"
+
+        def elicit(self, situation: Any) -> Elicitation:
+            return Elicitation(method="vain", model="m", fault="no list", input_tokens=1000, output_tokens=100)
+
+        async def aelicit(self, situation: Any) -> Elicitation:
+            return self.elicit(situation)
+
+    deciding, memory = decider(Vain())
+    call = Call(Provider())
+    deciding.turn(call)
+    assert (deciding.stats.input_tokens, deciding.stats.output_tokens) == (1000 + 400, 100 + 40)
+    assert (memory.records[0].meta or {})["input_tokens"] == 400
+    assert call.spent == Spent(5, 1400, 140)
+
+
+def test_steps_that_came_to_nothing_are_counted(caplog: pytest.LogCaptureFixture) -> None:
+    deciding, memory = decider(ScriptedElicitor(MODEL), fallback=None)
+    with pytest.raises(HTTPStatusError):
+        deciding.turn(Call(Provider(lambda _: HTTPStatusError(503, "down"))))
+    deciding.turn(Live(Provider(), [{"role": "user", "content": "Something else."}])).finish(None)
+    assert deciding.stats.unfinished == 2 == len([record for record in memory.records if record.enforced is False])
+    assert caplog.text.count("came to nothing") == 1
+    assert "2 unfinished" in str(deciding.stats)
+
+
+def test_a_server_that_fails_over_a_forced_choice_does_not_break_the_agent() -> None:
+    """llama.cpp, for one, answers 500 where its template cannot express a choice."""
+    deciding, _ = decider(ScriptedElicitor(MODEL), fallback=None)
+    is_forced = {"tool_choice", "allowed"}
+    provider = Provider(
+        lambda request: HTTPStatusError(500, "jinja: tool_choice") if is_forced & set(request) else None
+    )
+    assert deciding.turn(Call(provider)).reply["number"]
+    assert list(deciding.refusals.learned())
+
+
+def test_a_connection_that_broke_once_teaches_nothing() -> None:
+    class TransportError(Exception):
+        """As HTTP clients name the kind that all of these are."""
+
+    class ReadError(TransportError):
+        pass
+
+    deciding, _ = decider(ScriptedElicitor(MODEL), fallback=None)
+    with pytest.raises(ReadError):
+        deciding.turn(Call(Provider(lambda _: ReadError(""))))
+    assert deciding.refusals.learned() == {}
+    deciding.turn(Call(provider := Provider()))
+    assert "tool_choice" in provider.requests[0]
+
+
+def test_samples_are_taken_one_by_one_where_no_thread_can_be_started(monkeypatch: pytest.MonkeyPatch) -> None:
+    begun = []
+
+    def start(thread: threading.Thread) -> None:
+        begun.append(thread)
+        if len(begun) > 1:
+            raise RuntimeError("can't start new thread")
+        started(thread)
+
+    started = threading.Thread.start
+    monkeypatch.setattr(threading.Thread, "start", start)
+    deciding, _ = decider()
+    assert deciding.turn(Call(provider := Provider())).reply["number"]
+    assert len(provider.requests) == 4
+
+
+def test_a_loop_whose_threads_are_gone_still_gets_its_records() -> None:
+    deciding, memory = decider()
+
+    async def late() -> Turn:
+        await asyncio.get_running_loop().shutdown_default_executor()
+        return await deciding.aturn(Call(Provider()))
+
+    assert asyncio.run(late()).reply["number"]
+    assert len(memory.records) == 1
+    assert deciding.stats.unrecorded == 0

@@ -18,6 +18,7 @@ import pytest
 from agentmark.elicit import connections
 from agentmark.elicit.endpoint import Endpoint
 from agentmark.elicit.errors import UpstreamError
+from agentmark.errors import SettingError
 from agentmark.testing import FakeProvider
 from agentmark.testing.provider import Refusal
 
@@ -269,3 +270,10 @@ def test_without_the_http_client_its_extra_is_named_before_anything_is_asked(sta
     blocked = "import sys; sys.modules['httpx2'] = None; "
     done = subprocess.run([sys.executable, "-c", blocked + statement], capture_output=True, text=True, check=False)
     assert "pip install 'agentmark[http]'" in done.stderr
+
+
+@pytest.mark.parametrize("api_key", ["sk-secret ", " sk-secret", ""])
+def test_a_key_that_the_client_would_refuse_and_quote_is_refused_here(api_key: str) -> None:
+    with pytest.raises(SettingError, match="api_key") as raised:
+        Endpoint("http://127.0.0.1:9/v1", "m", api_key=api_key)
+    assert "secret" not in str(raised.value)

@@ -47,3 +47,7 @@ def test_our_own_delay_doubles_and_is_not_the_same_for_all() -> None:
     for attempt in range(4):
         delays = [own_delay_s(attempt, rng) for _ in range(50)]
         assert 0.375 * 2**attempt <= min(delays) < max(delays) <= 0.625 * 2**attempt
+
+
+def test_a_date_beyond_all_dates_is_no_delay() -> None:
+    assert stated_delay_s({"retry-after": "Mon, 01 Jan 2020 99999999999999999999:00:00 GMT"}) is None

@@ -215,3 +215,19 @@ def test_a_session_beside_another_has_the_mark_and_another_nonce() -> None:
     assert beside.id not in ("s", session.another().id)
     record = beside.choose(TICKET_WEIGHTS).record
     assert (record.key_id, record.payload_len) == (KEY.id, 8)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+def test_in_a_forked_copy_digests_and_records_are_of_one_session() -> None:
+    session = Embedder(SharedKey(bytes(range(32))), 1, payload_len=8).session()
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        before = session.argument_digest(b"{}")
+        session.choose({"a": 1, "b": 1})
+        os.write(writing, b"same" if session.argument_digest(b"{}") == before else b"other")
+        os._exit(0)
+    os.waitpid(child, 0)
+    assert os.read(reading, 16) == b"same"
+    os.close(reading)
+    os.close(writing)

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 from uuid import uuid4
@@ -84,13 +85,17 @@ class AgentMarkModel(agents.Model):
         calls = None
         try:
             async for event in turn.reply:
-                stream.add(_plain(event))
+                # An event that cannot be read is the agent's all the same.
+                with suppress(Exception):
+                    stream.add(_plain(event))
                 if stream.finished:
                     calls = stream.calls
                 yield call.with_side_calls(event)
         finally:
-            await turn.reply.aclose()
-            await turn.afinish(calls)
+            try:
+                await turn.reply.aclose()
+            finally:
+                await turn.afinish(calls)
 
 
 class AgentMarkProvider(agents.ModelProvider):

@@ -16,8 +16,7 @@ from typing import Any, Literal, Self
 from agentmark.core.distribution import Rational
 from agentmark.decide.decision import Decision
 from agentmark.decide.desk import Desk
-from agentmark.decide.turn import ModelCall, Turn, await_for, dialogue, failed, only_candidate, wait_for
-from agentmark.elicit.errors import ElicitationError
+from agentmark.decide.turn import ModelCall, Turn, aelicited, await_for, dialogue, elicited, only_candidate, wait_for
 from agentmark.elicit.proposals import Proposals
 from agentmark.elicit.situation import Candidate, Candidates, Elicitation, Elicitor, Message, Situation, ToolCall
 from agentmark.embed.embedder import Embedder
@@ -117,10 +116,7 @@ class Decider(Desk):
         if len(situation.candidates) == 1:
             elicitation = only_candidate(situation)
         else:
-            try:
-                elicitation = elicitor.elicit(situation)
-            except ElicitationError as error:
-                elicitation = failed(error, elicitor)
+            elicitation = elicited(elicitor, situation)
             self.ledger.spent(elicitation, perf_counter() - begun)
         decision = self.choose(self.run(session), situation.names, elicitation, context=context, meta=meta)
         if decision.record is None:
@@ -144,10 +140,7 @@ class Decider(Desk):
         if len(situation.candidates) == 1:
             elicitation = only_candidate(situation)
         else:
-            try:
-                elicitation = await elicitor.aelicit(situation)
-            except ElicitationError as error:
-                elicitation = failed(error, elicitor)
+            elicitation = await aelicited(elicitor, situation)
             self.ledger.spent(elicitation, perf_counter() - begun)
         decision = self.choose(self.run(session), situation.names, elicitation, context=context, meta=meta)
         if decision.record is None:

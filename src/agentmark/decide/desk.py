@@ -4,6 +4,7 @@ import asyncio
 import secrets
 import threading
 from collections.abc import Iterable, Mapping
+from contextvars import copy_context
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
@@ -115,7 +116,9 @@ class Desk:
             return decision.run.session.unmarked(did, reason=_reason(said), meta=meta).record
         if behavior == decision.behavior:
             return None
-        if behavior is not None:
+        if behavior is None:
+            self.ledger.unfinished(decision.elicitation.model)
+        else:
             self.ledger.disobeyed(str(decision.behavior), decision.elicitation.model)
         return _not_enforced(decision, {} if behavior is None else {"did": _known(behavior, decision)})
 
@@ -128,8 +131,10 @@ class Desk:
         """Forget decisions whose call failed and which nobody tried again; what takes them out of the evidence."""
         records = []
         for digest in [digest for digest in list(run.failed) if digest != but]:
-            failed = run.failed.pop(digest, ())
-            records += [_not_enforced(decision, {}) for decision in failed if decision.record is not None]
+            failed = [decision for decision in run.failed.pop(digest, ()) if decision.record is not None]
+            for decision in failed:
+                self.ledger.unfinished(decision.elicitation.model)
+            records += [_not_enforced(decision, {}) for decision in failed]
         return records
 
     def write(self, record: StepRecord | None) -> None:
@@ -148,7 +153,13 @@ class Desk:
     async def awrite(self, record: StepRecord | None) -> None:
         """The same, off the event loop: a disk may be slow."""
         if self.log is not None and record is not None:
-            await asyncio.to_thread(self.write, record)
+            try:
+                writing = asyncio.get_running_loop().run_in_executor(None, copy_context().run, self.write, record)
+            except RuntimeError:
+                # The loop's threads are gone, or no more can be started: the record is worth the wait.
+                self.write(record)
+            else:
+                await writing
 
     def close(self) -> None:
         """Void what was left open, close the log if it was opened here, and sum up what became of the steps."""

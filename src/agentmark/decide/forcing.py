@@ -13,6 +13,10 @@ MAX_FAILURES = 3
 
 # Errors of the moment, or of the credentials: a changed request is not their cause.
 _NOT_OURS = (401, 402, 407, 408, 409, 425, 429)
+# Failures that may be refusals, if they speak of the choice.
+_FAILURES = (500, 501)
+# What clients call the errors of a connection, or the errors that these are kinds of.
+_BROKEN = ("timeout", "connect", "transport", "network")
 # What a provider speaks of when it refuses a forced choice.
 _WORDS = (
     "tool_choice",
@@ -85,11 +89,14 @@ def status_of(error: BaseException) -> int | None:
 def may_be_ours(error: Exception) -> bool:
     """Whether a changed request can be the cause of its error. If it can, the request is sent as the agent made it."""
     status = status_of(error)
+    if status is not None and status >= 500:
+        # Servers whose template for prompts knows no forced choice call that a failure of their own.
+        return status in _FAILURES and speaks_of_the_choice(error)
     if status is not None:
-        return 400 <= status < 500 and status not in _NOT_OURS
+        return status >= 400 and status not in _NOT_OURS
     # Without a status: a connection that broke is nobody's choice; what a library refuses to send may be ours.
-    kind = type(error).__name__.lower()
-    return not isinstance(error, OSError) and "timeout" not in kind and "connect" not in kind
+    kinds = " ".join([kind.__name__.lower() for kind in type(error).__mro__])
+    return not isinstance(error, OSError) and not any(word in kinds for word in _BROKEN)
 
 
 def speaks_of_the_choice(error: Exception) -> bool:

@@ -30,6 +30,8 @@ class Stats:
     # Steps whose choice the model did not follow, and those that a person changed afterwards.
     disobeyed: int = 0
     edited: int = 0
+    # Marked steps that came to nothing: the call failed and nobody tried again, or its stream broke off.
+    unfinished: int = 0
     # Records that could not be written.
     unrecorded: int = 0
     # What the lists of the marked steps left to choose, in bits: an upper limit of what the log can carry.
@@ -53,9 +55,8 @@ class Stats:
         if self.unmarked:
             reasons = "; ".join([f"{reason}: {count}" for reason, count in self.unmarked.items()])
             parts.append(f"{sum(self.unmarked.values())} unmarked ({reasons})")
-        for count, word in ((self.disobeyed, "disobeyed"), (self.edited, "edited"), (self.unrecorded, "unrecorded")):
-            if count:
-                parts.append(f"{count} {word}")
+        words = ("disobeyed", "edited", "unfinished", "unrecorded")
+        parts += [f"{getattr(self, word)} {word}" for word in words if getattr(self, word)]
         parts.append(
             f"{self.calls} model calls, {self.input_tokens} tokens in, {self.output_tokens} out, {self.seconds:.1f} s"
         )
@@ -83,6 +84,7 @@ class Ledger:
                 unmarked=dict(self._unmarked),
                 disobeyed=counts["disobeyed"],
                 edited=counts["edited"],
+                unfinished=counts["unfinished"],
                 unrecorded=counts["unrecorded"],
                 bits=self._bits,
                 calls=counts["calls"],
@@ -133,6 +135,11 @@ class Ledger:
         """Somebody changed what the agent did."""
         self._count("edited", model)
         self._warn("edited", model, "a step was changed after the model's reply: it is out of the evidence")
+
+    def unfinished(self, model: str) -> None:
+        """A step was decided, and nothing came of it."""
+        self._count("unfinished", model)
+        self._warn("unfinished", model, "a step was decided and came to nothing: it is out of the evidence")
 
     def unrecorded(self, error: Exception, model: str) -> None:
         """A record is lost: the sink failed."""

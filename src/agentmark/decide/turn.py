@@ -11,12 +11,13 @@ callers that wait and callers that await.
 import asyncio
 import hashlib
 import json
+import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from contextvars import copy_context
 from dataclasses import dataclass, replace
+from functools import partial
 from time import perf_counter
 from typing import Any, TypeVar
 
@@ -225,7 +226,7 @@ def wait_for(dialogue: Dialogue, desk: Desk, call: ModelCall) -> Turn:
             if isinstance(wanted, Ask):
                 answer = _ask(wanted, call)
             elif isinstance(wanted, Elicit):
-                answer = _elicited(wanted)
+                answer = elicited(wanted.elicitor, wanted.situation)
             elif isinstance(wanted, Write):
                 desk.write(wanted.record)
             else:
@@ -249,7 +250,7 @@ async def await_for(dialogue: Dialogue, desk: Desk, call: ModelCall) -> Turn:
             if isinstance(wanted, Ask):
                 answer = await _ask_async(wanted, call)
             elif isinstance(wanted, Elicit):
-                answer = await _elicited_async(wanted)
+                answer = await aelicited(wanted.elicitor, wanted.situation)
             elif isinstance(wanted, Write):
                 await desk.awrite(wanted.record)
             else:
@@ -275,10 +276,35 @@ def _ask(ask: Ask, call: ModelCall) -> list[Any]:
     others = ask.requests[alone:]
     if not others or (outcomes and isinstance(outcomes[0], Exception)):
         return outcomes
-    with ThreadPoolExecutor(len(others)) as pool:
-        # Each in a copy of this context: frameworks keep their configuration there.
-        futures = [pool.submit(copy_context().run, attempt, request) for request in others]
-        return outcomes + [future.result() for future in futures]
+    return outcomes + _all_of([partial(attempt, request) for request in others])
+
+
+def _all_of(attempts: Sequence[Callable[[], Any]]) -> list[Any]:
+    """What all of them come to, at once. In threads of their own, which an interrupt does not wait for; where none can
+    be started, because there are too many or the interpreter is ending, one after the other here."""
+    outcomes: list[Any] = [None] * len(attempts)
+
+    def make(number: int) -> None:
+        try:
+            outcomes[number] = attempts[number]()
+        except BaseException as error:
+            outcomes[number] = error
+
+    threads: list[threading.Thread] = []
+    with suppress(RuntimeError):
+        for number in range(len(attempts)):
+            # Each in a copy of this context: frameworks keep their configuration there.
+            thread = threading.Thread(target=copy_context().run, args=(make, number), daemon=True)
+            thread.start()
+            threads.append(thread)
+    for number in range(len(threads), len(attempts)):
+        make(number)
+    for thread in threads:
+        thread.join()
+    for outcome in outcomes:
+        if isinstance(outcome, BaseException) and not isinstance(outcome, Exception):
+            raise outcome
+    return outcomes
 
 
 async def _ask_async(ask: Ask, call: ModelCall) -> list[Any]:
@@ -296,25 +322,27 @@ async def _ask_async(ask: Ask, call: ModelCall) -> list[Any]:
     return outcomes + list(await asyncio.gather(*[attempt(request) for request in others]))
 
 
-def _elicited(wanted: Elicit) -> Elicitation:
+def elicited(elicitor: Elicitor, situation: Situation) -> Elicitation:
+    """What an elicitor says; one that fails has said why."""
     try:
-        return wanted.elicitor.elicit(wanted.situation)
+        return elicitor.elicit(situation)
     except SettingError:
         raise
     except Exception as error:
-        return failed(error, wanted.elicitor)
+        return _failed(error, elicitor)
 
 
-async def _elicited_async(wanted: Elicit) -> Elicitation:
+async def aelicited(elicitor: Elicitor, situation: Situation) -> Elicitation:
+    """The same on the event loop."""
     try:
-        return await wanted.elicitor.aelicit(wanted.situation)
+        return await elicitor.aelicit(situation)
     except SettingError:
         raise
     except Exception as error:
-        return failed(error, wanted.elicitor)
+        return _failed(error, elicitor)
 
 
-def failed(error: Exception, elicitor: Elicitor) -> Elicitation:
+def _failed(error: Exception, elicitor: Elicitor) -> Elicitation:
     """An upstream that failed, or an elicitor that did, as what it said."""
     if isinstance(error, ElicitationError):
         return Elicitation(method=elicitor.name, model="none", fault=error.fault, logged_fault=error.logged)
@@ -460,6 +488,7 @@ class _Dialogue:
             return (yield from self._left_to_the_agent(self._choice(said)))
         call.needs_arguments = settings.granularity == "call"
         begun = perf_counter()
+        asked_before = self.input_tokens, self.output_tokens
         outcomes = yield from self._samples(settings)
         errors = [outcome for outcome in outcomes if isinstance(outcome, Exception)]
         replies = [outcome for outcome in outcomes if not isinstance(outcome, Exception)]
@@ -470,7 +499,9 @@ class _Dialogue:
         if errors:
             # Those that came are independent samples all the same: the model as it is when it replies.
             self.desk.ledger.fell_back("a sample failed", call.model, repr(errors[0]))
-        said = self._sampled(replies, settings, perf_counter() - begun)
+        # A list that was asked for before, in vain, is counted already.
+        spent = self.input_tokens - asked_before[0], self.output_tokens - asked_before[1]
+        said = self._sampled(replies, settings, spent, perf_counter() - begun)
         self.desk.ledger.spent(said, said.seconds or 0.0)
         decision = self._choice(said)
         if decision.record is None:
@@ -513,7 +544,9 @@ class _Dialogue:
             self.desk.ledger.fell_back("samples are asked for one by one", call.model, why)
         return [*replies, *outcomes]
 
-    def _sampled(self, replies: Sequence[Any], settings: Proposals, seconds: float) -> Elicitation:
+    def _sampled(
+        self, replies: Sequence[Any], settings: Proposals, spent: tuple[int, int], seconds: float
+    ) -> Elicitation:
         return Elicitation(
             method=METHOD,
             model=self.call.model,
@@ -521,8 +554,8 @@ class _Dialogue:
             granularity=settings.granularity,
             samples=settings.count,
             seconds=seconds,
-            input_tokens=self.input_tokens or None,
-            output_tokens=self.output_tokens or None,
+            input_tokens=spent[0] or None,
+            output_tokens=spent[1] or None,
         )
 
     def _choice(self, said: Elicitation) -> Decision:

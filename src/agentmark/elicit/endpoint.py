@@ -47,6 +47,9 @@ class Endpoint:
             raise SettingError("base_url", "holds a user or a password; give the key as api_key")
         if self.api_key is not None and not (self.api_key.isascii() and self.api_key.isprintable()):
             raise SettingError("api_key", "has characters that no header can carry, such as a line's end")
+        if self.api_key is not None and (not self.api_key or self.api_key != self.api_key.strip()):
+            # The client would refuse the header, and quote it.
+            raise SettingError("api_key", "is empty, or begins or ends with a space")
         for name in ("timeout_s", "connect_timeout_s"):
             if not getattr(self, name) > 0:
                 raise SettingError(name, "is not above zero")

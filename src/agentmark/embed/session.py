@@ -17,6 +17,11 @@ from agentmark.record import StepRecord
 
 SESSION_NONCE_SIZE = 16
 
+# Held while a session begins anew in a forked child, whose threads may all find it forked at once.
+_forked = threading.Lock()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_forked.acquire, after_in_parent=_forked.release, after_in_child=_forked.release)
+
 CONTEXT_REPEATED = "context repeated"
 NEAR_TIE = "near tie"
 
@@ -111,13 +116,18 @@ class Session:
 
     def argument_digest(self, arguments: bytes) -> str:
         """What stands for a call's arguments in the names of this session's behaviors (spec, section 8.1)."""
+        self._begin_anew_after_fork()
         return self._marker.argument_digest(self.id, arguments)
+
+    def _begin_anew_after_fork(self) -> None:
+        """A forked copy would repeat the contexts of its original: it goes on as a session of its own."""
+        with _forked:
+            if self._process != os.getpid():
+                self._begin(secrets.token_hex(SESSION_NONCE_SIZE), 0)
 
     def _claim(self, step_index: int | None, extra: Mapping[str, object] | None) -> "_Claim":
         """Take a step index and its context; say whether this context is new (law L4)."""
-        if self._process != os.getpid():
-            # A forked copy would repeat the contexts of its original: it goes on as a session of its own.
-            self._begin(secrets.token_hex(SESSION_NONCE_SIZE), 0)
+        self._begin_anew_after_fork()
         with self._lock:
             if step_index is None:
                 step_index = self._next_step
