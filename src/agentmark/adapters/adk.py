@@ -192,6 +192,7 @@ class _Call(ModelCall):
         self.upstream = f"{type(model).__name__} {_base_url(model, request.config)}"
         self.model = str(request.model or model.model)
         self._left_out = left_out.setdefault((self.upstream, self.model), set())
+        self.seed = request.config.seed
         self.temperature = request.config.temperature
         if self.temperature is None:
             self.temperature = _given_to_litellm(model).get("temperature")

@@ -116,6 +116,7 @@ class _Call(ModelCall):
         self.upstream = " ".join(["litellm", *[str(part) for part in where if part]])
         temperature = request.get("temperature")
         self.temperature = temperature if isinstance(temperature, int | float) else None
+        self.seed = request.get("seed")
         messages = [_as_body(said) for said in request.get("messages") or ()]
         choice = request.get("tool_choice")
         if isinstance(choice, Mapping) and "function" not in choice and choice.get("type") in _SPELT_OUT:

@@ -135,6 +135,7 @@ class _Call(ModelCall):
         # The settings with the model's own, and the tools and the way of output that this model is sent.
         self._settings, self._offer = _prepared(model, request)
         self.temperature = self._settings.get("temperature")
+        self.seed = self._settings.get("seed")
         self.runs_hosted_tools = bool(self._offer.native_tools)
         self._counted: list[Any] = []
         self._side_usage: list[Any] = []

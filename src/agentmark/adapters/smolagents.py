@@ -142,6 +142,7 @@ class _Call(ModelCall):
         self._settings = {**request.options, **own}
         temperature = self._settings.get("temperature")
         self.temperature = temperature if isinstance(temperature, int | float) else None
+        self.seed = self._settings.get("seed")
         self.runs_hosted_tools = openai_chat.runs_hosted_tools(self._settings)
         self.warms_cache = "claude" in self.model.lower()
         # Models behind an API are asked several times at once. Those that run here, or that smolagents knows nothing
