@@ -12,6 +12,7 @@ from xml.etree import ElementTree
 
 ROOT = Path(__file__).parent.parent
 MODES = ("proposals", "stated")
+ENDS = "ends as without"
 PAGE = ROOT / "docs" / "frameworks" / "refusals.md"
 INTRODUCTION = """\
 # At providers that refuse
@@ -48,7 +49,8 @@ def outcome(name: str) -> tuple[bool, str]:
     report = ROOT / ".venvs" / name / "tests.xml"
     if not report.exists():
         return False, "did not run"
-    cases = list(ElementTree.parse(report).iter("testcase"))
+    # Those on a real model have a target of their own.
+    cases = [case for case in ElementTree.parse(report).iter("testcase") if "real_model" not in case.get("name", "")]
     passed = sum(all(child.tag not in ("failure", "error", "skipped") for child in case) for case in cases)
     return 0 < passed == len(cases), f"{passed} of {len(cases)}"
 
@@ -92,9 +94,8 @@ def markdown(found: dict[str, dict[str, dict[str, dict[str, float]]]]) -> str:
 def cell(modes: dict[str, dict[str, float]]) -> str:
     if any(mode not in modes for mode in MODES):
         return "not run"
-    if not any(modes[mode]["finished"] for mode in MODES):
-        return "ends as without"
-    return " / ".join([f"{modes[mode]['marked']:.2f}" for mode in MODES])
+    ends = [f"{modes[mode]['marked']:.2f}" if modes[mode]["finished"] else ENDS for mode in MODES]
+    return ENDS if set(ends) == {ENDS} else " / ".join(ends)
 
 
 if __name__ == "__main__":
