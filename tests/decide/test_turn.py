@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import threading
+import threading
 from collections import Counter
 from collections.abc import Callable, Sequence
 from random import Random
@@ -362,6 +363,61 @@ def test_proposals_are_no_elicitor_and_say_so() -> None:
     deciding, _ = decider()
     with pytest.raises(SettingError, match=r"propose\(\)"):
         deciding.decide(["a", "b"], "What next?")
+
+
+def test_what_failed_and_what_it_cost_is_counted() -> None:
+    numbers = iter(range(10**6))
+    deciding, memory = decider()
+    provider = Provider(lambda _: None if next(numbers) % 4 else HTTPStatusError(429, "slow down"))
+    request = {"messages": [{"content": "Go."}]}
+
+    def read(reply: Any) -> list[ToolCall]:
+        return [ToolCall(**call) for call in reply["calls"]]
+
+    deciding.propose(lambda: provider.answer(request), read, TOOLS, usage=lambda _: (100, 10))
+    meta = memory.records[0].meta or {}
+    assert (meta["samples"], meta["failed"], meta["input_tokens"]) == (3, 1, 300)
+    assert (deciding.stats.calls, deciding.stats.failed, deciding.stats.output_tokens) == (4, 1, 30)
+    assert "4 model calls (1 failed), 300 tokens in, 30 out" in str(deciding.stats)
+    broken = Provider(lambda _: HTTPStatusError(401, "bad key"))
+    with pytest.raises(HTTPStatusError):
+        deciding.propose(lambda: broken.answer(request), read, TOOLS)
+    assert (deciding.stats.calls, deciding.stats.failed) == (8, 5)
+
+
+@pytest.mark.parametrize(
+    "read", [lambda _: None, lambda _: ["search"], lambda _: 1 / 0], ids=["none", "text", "raises"]
+)
+def test_replies_that_cannot_be_told_apart_are_not_called_marked(read: Any) -> None:
+    deciding, memory = decider()
+    reply = deciding.propose(lambda: {"calls": []}, read, TOOLS).reply
+    assert reply == {"calls": []}
+    assert deciding.stats.marked == 0
+    assert deciding.stats.unmarked == {"not sampled: a reply cannot be read": 1}
+    assert [(record.marked, record.behavior) for record in memory.records] == [(False, OTHER)]
+
+
+def test_samples_one_after_the_other_stay_in_the_agents_thread() -> None:
+    threads = set()
+
+    def ask() -> Any:
+        threads.add(threading.get_ident())
+        return {"calls": []}
+
+    deciding, _ = decider(Proposals(at_once=False))
+    deciding.propose(ask, lambda _: [], TOOLS)
+    assert threads == {threading.get_ident()}
+
+
+def test_what_is_easily_mistaken_is_said() -> None:
+    async def ask() -> Any:
+        return {}
+
+    deciding, _ = decider()
+    with pytest.raises(SettingError, match="apropose"):
+        deciding.propose(ask, lambda _: [], TOOLS)
+    with pytest.raises(SettingError, match="list of names"):
+        deciding.propose(dict, lambda _: [], "search")
 
 
 # --- the ladder ---

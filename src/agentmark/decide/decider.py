@@ -9,6 +9,7 @@ Each has a form to be awaited: aturn, apropose, adecide, aobserve.
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from inspect import iscoroutinefunction
 from pathlib import Path
 from time import perf_counter
 from typing import Any, Literal, Self
@@ -73,13 +74,23 @@ class Decider(Desk):
         names: Iterable[str],
         *,
         model: str = "unknown",
+        usage: Callable[[Any], tuple[int | None, int | None]] | None = None,
         temperature: float | None = None,
+        seed: int | None = None,
         session: str | None = None,
         meta: Mapping[str, Any] | None = None,
     ) -> Decision:
         """Ask the model several times and go on with `decision.reply`. `ask` makes the agent's call, `read` says which
-        tools its reply calls, `names` are the tools on offer."""
-        call = _FunctionCall(read, names, model=model, temperature=temperature, ask=ask)
+        tools its reply calls, `names` are the tools on offer.
+
+        `ask` is called from several threads at once (not with `Proposals(at_once=False)`). `usage` says what a reply
+        cost: tokens read and written. At temperature 0, or with a fixed seed, every sample would be the same: say so
+        here, and the model is asked once and the step goes unmarked.
+        """
+        if iscoroutinefunction(ask):
+            raise SettingError("ask", "is to be awaited: use apropose")
+        call = _FunctionCall(read, names, model=model, usage=usage, ask=ask)
+        call.temperature, call.seed = temperature, seed
         return _decision_of(self.turn(call, session=session, meta=meta))
 
     async def apropose(
@@ -89,12 +100,15 @@ class Decider(Desk):
         names: Iterable[str],
         *,
         model: str = "unknown",
+        usage: Callable[[Any], tuple[int | None, int | None]] | None = None,
         temperature: float | None = None,
+        seed: int | None = None,
         session: str | None = None,
         meta: Mapping[str, Any] | None = None,
     ) -> Decision:
         """The same with an `ask` to be awaited."""
-        call = _FunctionCall(read, names, model=model, temperature=temperature, aask=ask)
+        call = _FunctionCall(read, names, model=model, usage=usage, aask=ask)
+        call.temperature, call.seed = temperature, seed
         return _decision_of(await self.aturn(call, session=session, meta=meta))
 
     # --- from a stated list ---
@@ -109,8 +123,8 @@ class Decider(Desk):
         session: str | None = None,
         meta: Mapping[str, Any] | None = None,
     ) -> Decision:
-        """Ask the elicitor, choose with the mark, log the step. `details` are for prompts that name their parts;
-        `session` is the id of the agent's run."""
+        """Ask the elicitor, choose with the mark, log the step; one without a list is logged by `observe`. `details`
+        are for prompts that name their parts; `session` is the id of the agent's run."""
         situation = Situation.of(candidates, messages, details)
         elicitor, begun = self._stating(), perf_counter()
         if len(situation.candidates) == 1:
@@ -210,13 +224,15 @@ class _FunctionCall(ModelCall):
         names: Iterable[str],
         *,
         model: str,
-        temperature: float | None,
+        usage: Callable[[Any], tuple[int | None, int | None]] | None,
         ask: Callable[[], Any] | None = None,
         aask: Callable[[], Awaitable[Any]] | None = None,
     ) -> None:
+        if isinstance(names, str):
+            raise SettingError("names", "is one text; give a list of names")
         self.model = model
         self.request = None
-        self.temperature = temperature
+        self._usage = usage
         self._ask = ask
         self._aask = aask
         self._read = read
@@ -230,6 +246,9 @@ class _FunctionCall(ModelCall):
 
     def read(self, reply: Any) -> Sequence[ToolCall]:
         return self._read(reply)
+
+    def tokens(self, reply: Any) -> tuple[int | None, int | None]:
+        return (None, None) if self._usage is None else self._usage(reply)
 
     def send(self, request: Any, *, sampled: bool) -> Any:
         return super().send(request, sampled=sampled) if self._ask is None else self._ask()

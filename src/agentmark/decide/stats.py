@@ -36,8 +36,9 @@ class Stats:
     unrecorded: int = 0
     # What the lists of the marked steps left to choose, in bits: an upper limit of what the log can carry.
     bits: float = 0.0
-    # Calls of a model for lists and samples, their tokens, and the time they took.
+    # Calls of a model for lists and samples, how many samples of them failed, their tokens, and the time they took.
     calls: int = 0
+    failed: int = 0
     input_tokens: int = 0
     output_tokens: int = 0
     seconds: float = 0.0
@@ -57,10 +58,11 @@ class Stats:
             parts.append(f"{sum(self.unmarked.values())} unmarked ({reasons})")
         words = ("disobeyed", "edited", "unfinished", "unrecorded")
         parts += [f"{getattr(self, word)} {word}" for word in words if getattr(self, word)]
-        parts.append(
-            f"{self.calls} model calls, {self.input_tokens} tokens in, {self.output_tokens} out, {self.seconds:.1f} s"
-        )
-        return ", ".join(parts)
+        parts.append(f"{self.calls} model calls ({self.failed} failed)" if self.failed else f"{self.calls} model calls")
+        # Nobody may have said what the calls cost.
+        if self.input_tokens or self.output_tokens:
+            parts.append(f"{self.input_tokens} tokens in, {self.output_tokens} out")
+        return ", ".join([*parts, f"{self.seconds:.1f} s"])
 
 
 class Ledger:
@@ -88,6 +90,7 @@ class Ledger:
                 unrecorded=counts["unrecorded"],
                 bits=self._bits,
                 calls=counts["calls"],
+                failed=counts["failed"],
                 input_tokens=counts["input_tokens"],
                 output_tokens=counts["output_tokens"],
                 seconds=self._seconds,
@@ -95,10 +98,11 @@ class Ledger:
 
     def spent(self, elicitation: Elicitation, seconds: float) -> None:
         """What it cost to get a list."""
-        calls = elicitation.samples or elicitation.attempts
+        is_sampled = elicitation.samples is not None
+        calls = (elicitation.samples or 0) + elicitation.failed if is_sampled else elicitation.attempts
         read, written = whole(elicitation.input_tokens) or 0, whole(elicitation.output_tokens) or 0
         with self._lock:
-            self._counts.update(calls=calls, input_tokens=read, output_tokens=written)
+            self._counts.update(calls=calls, failed=elicitation.failed, input_tokens=read, output_tokens=written)
             self._seconds += seconds
         self._meter.spent(elicitation, read, written, seconds)
 
@@ -129,7 +133,7 @@ class Ledger:
     def disobeyed(self, chosen: str, model: str) -> None:
         """The model did something else than was chosen."""
         self._count("disobeyed", model)
-        self._warn("disobeyed", model, f"the model did something else than {chosen!r}, which it was told to do")
+        self._warn("disobeyed", model, f"the model did something else than {chosen!r}, which was chosen")
 
     def edited(self, model: str) -> None:
         """Somebody changed what the agent did."""

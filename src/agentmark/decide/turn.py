@@ -190,6 +190,7 @@ class Ask:
     requests: Sequence[Any]
     sampled: bool = False
     first_alone: bool = False
+    at_once: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,6 +277,8 @@ def _ask(ask: Ask, call: ModelCall) -> list[Any]:
     others = ask.requests[alone:]
     if not others or (outcomes and isinstance(outcomes[0], Exception)):
         return outcomes
+    if not ask.at_once:
+        return outcomes + [attempt(request) for request in others]
     return outcomes + _all_of([partial(attempt, request) for request in others])
 
 
@@ -319,6 +322,8 @@ async def _ask_async(ask: Ask, call: ModelCall) -> list[Any]:
     others = ask.requests[alone:]
     if not others or (outcomes and isinstance(outcomes[0], Exception)):
         return outcomes
+    if not ask.at_once:
+        return outcomes + [await attempt(request) for request in others]
     return outcomes + list(await asyncio.gather(*[attempt(request) for request in others]))
 
 
@@ -344,10 +349,11 @@ async def aelicited(elicitor: Elicitor, situation: Situation) -> Elicitation:
 
 def _failed(error: Exception, elicitor: Elicitor) -> Elicitation:
     """An upstream that failed, or an elicitor that did, as what it said."""
+    model = str(getattr(getattr(elicitor, "endpoint", None), "model", "none"))
     if isinstance(error, ElicitationError):
-        return Elicitation(method=elicitor.name, model="none", fault=error.fault, logged_fault=error.logged)
+        return Elicitation(method=elicitor.name, model=model, fault=error.fault, logged_fault=error.logged)
     logged = f"the elicitor raised {type(error).__name__}"
-    return Elicitation(method=elicitor.name, model="none", fault=repr(error), logged_fault=logged)
+    return Elicitation(method=elicitor.name, model=model, fault=repr(error), logged_fault=logged)
 
 
 # --- the turn itself -----------------------------------------------------------------------------------------------
@@ -369,6 +375,7 @@ class _Dialogue:
         self.meta = self._recordable(meta)
         self.upstream: Upstream = (call.upstream, call.model)
         self.calls = self.input_tokens = self.output_tokens = 0
+        self._is_unreadable = False
 
     def go(self) -> Dialogue:
         situation = self._read_request()
@@ -422,6 +429,7 @@ class _Dialogue:
             fault = "a call whose name is no text"
         except Exception as error:
             fault = repr(error)
+        self._is_unreadable = True
         self.desk.ledger.fell_back("a reply cannot be read", self.call.model, fault)
         return (ToolCall(OTHER),)
 
@@ -494,6 +502,8 @@ class _Dialogue:
         replies = [outcome for outcome in outcomes if not isinstance(outcome, Exception)]
         if not replies:
             # The agent's own error; but a run that ends here has no record, and somebody should know why.
+            vain = Elicitation(method=METHOD, model=call.model, samples=0, failed=len(errors))
+            self.desk.ledger.spent(vain, perf_counter() - begun)
             self.desk.ledger.fell_back("no sample came", call.model, repr(errors[0]))
             raise errors[0]
         if errors:
@@ -501,7 +511,10 @@ class _Dialogue:
             self.desk.ledger.fell_back("a sample failed", call.model, repr(errors[0]))
         # A list that was asked for before, in vain, is counted already.
         spent = self.input_tokens - asked_before[0], self.output_tokens - asked_before[1]
-        said = self._sampled(replies, settings, spent, perf_counter() - begun)
+        said = replace(self._sampled(replies, settings, spent, perf_counter() - begun), failed=len(errors))
+        if self._is_unreadable:
+            # Nothing can be told apart: one of the replies is handed on, and no mark is claimed.
+            said = replace(said, proposals=None, fault="a reply cannot be read")
         self.desk.ledger.spent(said, said.seconds or 0.0)
         decision = self._choice(said)
         if decision.record is None:
@@ -534,7 +547,9 @@ class _Dialogue:
         if not missing:
             return replies
         warms_cache = call.warms_cache if settings.warm_cache is None else settings.warm_cache
-        outcomes = yield Ask([call.request] * missing, sampled=True, first_alone=warms_cache and not replies)
+        outcomes = yield Ask(
+            [call.request] * missing, sampled=True, first_alone=warms_cache and not replies, at_once=settings.at_once
+        )
         came = [outcome for outcome in outcomes if not isinstance(outcome, Exception)]
         for reply in came:
             self._count(reply)
@@ -552,7 +567,7 @@ class _Dialogue:
             model=self.call.model,
             proposals=tuple([Proposal(calls=self._read(reply), reply=reply) for reply in replies]),
             granularity=settings.granularity,
-            samples=settings.count,
+            samples=len(replies),
             seconds=seconds,
             input_tokens=spent[0] or None,
             output_tokens=spent[1] or None,

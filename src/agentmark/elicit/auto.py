@@ -43,7 +43,7 @@ def elicitor_for(endpoint: Endpoint, name: str = "auto", *, rng: Random | None =
     """
     if name in LADDERS:
         rungs = [elicitor_for(endpoint, rung, rng=rng) for rung in LADDERS[name]]
-        return Auto(rungs, name=name, learned=endpoint.learned)
+        return Auto(rungs, name=name, learned=endpoint.learned, endpoint=endpoint)
     if name in ("decisions", "systemone"):
         return Decisions(endpoint, name, rng=rng or SystemRandom())
     if name == "proposals":
@@ -73,11 +73,20 @@ class Auto:
     all are refused, and the provider's error is raised. An elicitor that has worked before is tried again next time.
     """
 
-    def __init__(self, elicitors: Sequence[Elicitor], *, name: str = "auto", learned: Learned | None = None) -> None:
-        """`learned` is what is known of the provider already; an endpoint has one."""
+    def __init__(
+        self,
+        elicitors: Sequence[Elicitor],
+        *,
+        name: str = "auto",
+        learned: Learned | None = None,
+        endpoint: Endpoint | None = None,
+    ) -> None:
+        """`learned` is what is known of the provider already; an endpoint has one. `endpoint` is whom all of them ask,
+        for who wants to know."""
         if not elicitors:
             raise SettingError("elicitors", "there are none")
         self.name = name
+        self.endpoint = endpoint
         self._elicitors = list(elicitors)
         self._learned = Learned() if learned is None else learned
 
@@ -175,7 +184,9 @@ def _none_of(name: str, passed: Sequence[_PassedOver]) -> ElicitationError:
     """Why nothing worked: what the last one was told, which is what every chat with this model would be told; and the
     others."""
     last = passed[-1].error
-    before = "; ".join([f"{refused.name}: {refused.error.fault}" for refused in passed[:-1]])
+    # With a bad key all are told the same, which need not be said five times.
+    others = [refused for refused in passed[:-1] if refused.error.fault != last.fault]
+    before = "; ".join([f"{refused.name}: {refused.error.fault}" for refused in others])
     fault = f"{last.fault} (before that, {before})" if before else last.fault
     if isinstance(last, UpstreamError) and last.status is not None:
         fault = fault.removeprefix(f"HTTP {last.status}: ")

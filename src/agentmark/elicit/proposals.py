@@ -34,13 +34,15 @@ class Proposals:
     `granularity`: by the `tool` they call, or by the whole `call`, arguments included. With `hosted_tools`, requests
     whose tools run at the provider are sampled too: such tools then run once for each sample. With `warm_cache`, the
     first sample is awaited before the others are asked for, so that they find the prompt in the provider's cache; None
-    leaves that to the adapter.
+    leaves that to the adapter. Samples are asked for at once, from several threads where nothing is awaited; with
+    `at_once` false, one after the other.
     """
 
     count: int = DEFAULT_COUNT
     granularity: Granularity = "tool"
     hosted_tools: bool = False
     warm_cache: bool | None = None
+    at_once: bool = True
 
     def __post_init__(self) -> None:
         if type(self.count) is not int or not 2 <= self.count <= MAX_COUNT:

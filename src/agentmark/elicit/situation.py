@@ -112,8 +112,9 @@ class Elicitation:
     missing_mass: float | None = None
     unseen: tuple[str, ...] = ()
     attempts: int = 1
-    # How many replies the model was asked for, where the list is their counts; and how long all of it took.
+    # Where the list is the counts of replies: how many came, and how many calls for one failed. How long it all took.
     samples: int | None = None
+    failed: int = 0
     seconds: float | None = None
     input_tokens: int | None = None
     output_tokens: int | None = None
@@ -127,6 +128,7 @@ class Elicitation:
             "missing_ppm": None if self.missing_mass is None else round(self.missing_mass * 1_000_000),
             "unseen": list(self.unseen) or None,
             "samples": whole(self.samples),
+            "failed": self.failed or None,
             "latency_ms": None if self.seconds is None else round(self.seconds * 1000),
             "input_tokens": whole(self.input_tokens),
             "output_tokens": whole(self.output_tokens),
