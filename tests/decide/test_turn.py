@@ -3,7 +3,6 @@
 import asyncio
 import logging
 import threading
-import threading
 from collections import Counter
 from collections.abc import Callable, Sequence
 from random import Random
