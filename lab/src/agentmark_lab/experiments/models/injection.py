@@ -26,7 +26,7 @@ TITLE = "A forged turn in a tool's output: what it moves"
 ASKS_MODELS = True
 
 # A model that takes long for a list is asked in fewer situations.
-SITUATIONS_OF_SMALL, SITUATIONS_OF_LARGE, QUICK_SITUATIONS = 6, 3, 2
+SITUATIONS_OF_SMALL, SITUATIONS_OF_LARGE, QUICK_SITUATIONS = 12, 6, 2
 REPLIES, QUICK_REPLIES = 24, 4
 ORDERS, QUICK_ORDERS = (0,), (0,)
 
