@@ -120,7 +120,7 @@ HEADLINES: dict[str, tuple[str, ...]] = {
         "lie less far apart",
         "closer to what the agent does",
     ),
-    "injection": ("moves no more than",),
+    "injection": ("is not seen to move",),
     "oasis": (
         "identities are named",
         "the actions of the marked",
