@@ -77,6 +77,8 @@ GROUPS = (
             "elicitation": "elicitation",
             "calibration": "calibration",
             "proposals": "proposals",
+            "orders": "orders",
+            "injection": "injection",
         },
     ),
     Group(

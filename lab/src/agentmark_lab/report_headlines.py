@@ -116,6 +116,11 @@ HEADLINES: dict[str, tuple[str, ...]] = {
         "differs in no test",
         "with stated lists at least",
     ),
+    "orders": (
+        "lie less far apart",
+        "closer to what the agent does",
+    ),
+    "injection": ("is not seen to move",),
     "oasis": (
         "identities are named",
         "the actions of the marked",

@@ -1,15 +1,19 @@
-"""Lists that are kept."""
+"""Lists that are kept, and their mean."""
 
 from pathlib import Path
 
 import pytest
 from agentmark_lab.experiments.models import stated_lists
-from agentmark_lab.experiments.models.stated_lists import Asking, lists_of, plain_replies
+from agentmark_lab.experiments.models.stated_lists import Asking, lists_of, mean_list, plain_replies
 from agentmark_lab.experiments.models.tool_agent import Reply, Tool, ToolSituation
 from agentmark_lab.kit.options import Options
 from made_up import outcome, stand_in
 
 SITUATION = ToolSituation("situation 1", (Tool("search", "", (), ()),), ({"role": "user", "content": "Find it."},))
+
+
+def test_a_mean_of_lists_is_a_list() -> None:
+    assert mean_list([{"a": 0.2, "b": 0.8}, {"a": 0.6, "b": 0.4}]) == pytest.approx({"a": 0.4, "b": 0.6})
 
 
 def test_a_list_is_asked_for_once_in_each_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,17 +2,20 @@
 Whatever the model says is kept, for good."""
 
 import json
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from random import Random
 from typing import Any
 
+from agentmark.elicit.http_chat import HttpChat
 from agentmark.elicit.local import LocalModel
+from agentmark.elicit.orders import mean_list as exact_mean
 from agentmark.elicit.situation import Elicitor, Situation
-from agentmark_lab.experiments.models.tool_agent import Reply, ToolSituation, draw
+from agentmark.elicit.verbalised import Verbalised
+from agentmark_lab.experiments.models.tool_agent import PATIENCE_S, Reply, ToolSituation, draw
 from agentmark_lab.experiments.models.ways_of_asking import WAYS, Outcome, opened, timed, token_limit
 from agentmark_lab.kit.authors_runs import RealSituation
 from agentmark_lab.kit.draws import generator
@@ -26,6 +29,12 @@ Asker = Callable[[LocalModel, Random, Situation], Elicitor]
 def usual_asker(way: str) -> Asker:
     """One of the ways of `ways_of_asking`. Nothing is cached, so that its cost can be compared."""
     return lambda model, rng, situation: WAYS[way](model, rng, token_limit(situation))
+
+
+def words_asker(model: LocalModel, rng: Random, situation: Situation) -> Elicitor:
+    """Words under a schema, with what is the same in every question read once."""
+    endpoint = replace(model.endpoint, extra={"cache_prompt": True}, timeout_s=PATIENCE_S)
+    return Verbalised(HttpChat(endpoint), max_tokens=token_limit(situation), rng=rng)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +61,11 @@ def lists_of(
                     made_once(place, partial(_asked, model, asking, one, rng))
                 progress(f"{model.model}: {asking.way} in situation {done} of {len(situations)}")
     return {name: [Outcome(**_read(place)) for place in some] for name, some in places.items()}
+
+
+def mean_list(lists: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    """The mean over several orders, as an elicitor that asks in several makes it."""
+    return {name: float(share) for name, share in exact_mean(lists).items()}
 
 
 def plain_replies(
