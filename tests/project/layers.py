@@ -43,7 +43,7 @@ INNER_RANKS = {
     # What writes a log never needs what reads one.
     "log": (("sink", "append", "sync", "lines"), ("jsonl", "rotating", "sqlite", "otel"), ("read",)),
     "audit": (("engine", "stretches"), ("case",)),
-    "decide": (("decision", "forcing", "stats"), ("runs",), ("desk",), ("turn",), ("decider",)),
+    "decide": (("forks",), ("decision", "forcing", "stats", "writing"), ("runs",), ("desk",), ("turn",), ("decider",)),
 }
 # Adapters know nothing of each other: each is one file on what they share.
 SHARED_BY_ADAPTERS = {"adapters.side_calls", "adapters.streams"}

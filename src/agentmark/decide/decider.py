@@ -18,6 +18,7 @@ from agentmark.core.distribution import Rational
 from agentmark.decide.decision import Decision
 from agentmark.decide.desk import Desk
 from agentmark.decide.turn import ModelCall, Turn, aelicited, await_for, dialogue, elicited, only_candidate, wait_for
+from agentmark.decide.writing import PATIENCE_S
 from agentmark.elicit.proposals import Proposals
 from agentmark.elicit.situation import Candidate, Candidates, Elicitation, Elicitor, Message, Situation, ToolCall
 from agentmark.embed.embedder import Embedder
@@ -42,6 +43,7 @@ class Decider(Desk):
         fallback: Proposals | None = SAMPLES,
         fail: Literal["open", "closed"] = "open",
         meta: Mapping[str, Any] | None = None,
+        patience_s: float = PATIENCE_S,
     ) -> None:
         """`elicitor`: where the list comes from. Without one, from the samples of the agent's own model (`Proposals`).
 
@@ -49,8 +51,11 @@ class Decider(Desk):
         agent, unmarked and logged as such; fail `closed` raises `ElicitationError`. A log that cannot be written is
         counted and said under fail `open`, and raises under `closed`. `fallback`: how the agent's own model is sampled
         where a stated list cannot be had or followed; None, and such steps go unmarked. `meta` goes into every record.
+        `patience_s`: how long a step waits for a log that hangs; its record is then written later, if it can be.
         """
-        super().__init__(marker, elicitor or SAMPLES, log, fallback=fallback, fail=fail, meta=meta)
+        super().__init__(
+            marker, elicitor or SAMPLES, log, fallback=fallback, fail=fail, meta=meta, patience_s=patience_s
+        )
 
     # --- an adapter's way ---
 

@@ -1,10 +1,7 @@
 """The desk over which every decision goes: runs, mark, log and counts. What is decided, and how, is said above it."""
 
-import asyncio
 import secrets
-import threading
 from collections.abc import Iterable, Mapping
-from contextvars import copy_context
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
@@ -15,6 +12,7 @@ from agentmark.decide.decision import Decision, Run
 from agentmark.decide.forcing import Refusals
 from agentmark.decide.runs import Runs
 from agentmark.decide.stats import Ledger, Stats
+from agentmark.decide.writing import LateRecordError, Writing
 from agentmark.elicit.errors import ElicitationError
 from agentmark.elicit.proposals import METHOD, Proposals, grouped
 from agentmark.elicit.situation import OTHER, Elicitation, Elicitor, one_line
@@ -38,7 +36,10 @@ class Desk:
         fallback: Proposals | None,
         fail: Literal["open", "closed"],
         meta: Mapping[str, Any] | None,
+        patience_s: float,
     ) -> None:
+        if patience_s <= 0:
+            raise SettingError("patience_s", f"{patience_s} is not above zero")
         if fail not in ("open", "closed"):
             raise SettingError("fail", f"{fail!r} is neither 'open' nor 'closed'")
         session = marker.session() if isinstance(marker, Embedder) else marker
@@ -50,8 +51,8 @@ class Desk:
         self.ledger = Ledger()
         self._owns_log = isinstance(log, str | Path)
         self.log: Sink | None = LogWriter(log) if isinstance(log, str | Path) else log
+        self._writing = None if self.log is None else Writing(self.log, lost=self._lost, patience_s=patience_s)
         self._meta = dict(meta or {})
-        self._write_lock = threading.Lock()
 
     @property
     def stats(self) -> Stats:
@@ -138,34 +139,40 @@ class Desk:
         return records
 
     def write(self, record: StepRecord | None) -> None:
-        """Log a record. A sink that fails does not break the agent (law L11): the loss is counted, unless fail is
-        `closed`."""
-        if self.log is None or record is None:
-            return
-        try:
-            with self._write_lock:
-                self.log.write(record)
-        except Exception as error:
-            if self.fail == "closed":
-                raise
-            self.ledger.unrecorded(error, str((record.meta or {}).get("model", "none")))
+        """Log a record. A sink that fails or hangs does not break the agent (law L11): the loss is counted, unless
+        fail is `closed`."""
+        if self._writing is not None and record is not None:
+            try:
+                self._writing.write(record)
+            except Exception as error:
+                self._not_written(record, error)
 
     async def awrite(self, record: StepRecord | None) -> None:
-        """The same, off the event loop: a disk may be slow."""
-        if self.log is not None and record is not None:
+        """The same, without holding up the event loop: a disk may be slow."""
+        if self._writing is not None and record is not None:
             try:
-                writing = asyncio.get_running_loop().run_in_executor(None, copy_context().run, self.write, record)
-            except RuntimeError:
-                # The loop's threads are gone, or no more can be started: the record is worth the wait.
-                self.write(record)
-            else:
-                await writing
+                await self._writing.awrite(record)
+            except Exception as error:
+                self._not_written(record, error)
+
+    def _not_written(self, record: StepRecord, error: Exception) -> None:
+        if self.fail == "closed":
+            raise error
+        if isinstance(error, LateRecordError):
+            self.ledger.late(_model(record))
+        else:
+            self._lost(record, error)
+
+    def _lost(self, record: StepRecord, error: BaseException) -> None:
+        self.ledger.unrecorded(error, _model(record))
 
     def close(self) -> None:
         """Void what was left open, close the log if it was opened here, and sum up what became of the steps."""
         for run in self.runs.open():
             for record in self.void_failed(run):
                 self.write(record)
+        if self._writing is not None:
+            self._writing.close()
         if self._owns_log and isinstance(self.log, LogWriter):
             self.log.close()
         self.ledger.closed()
@@ -194,6 +201,11 @@ def _reason(said: Elicitation) -> str:
     """Why a step is unmarked, for its record."""
     fault = said.logged_fault or said.fault or "no list"
     return one_line(f"not sampled: {fault}" if said.method == METHOD else f"elicitation failed: {fault}")
+
+
+def _model(record: StepRecord) -> str:
+    """The model that a record speaks of, for the counts."""
+    return str((record.meta or {}).get("model", "none"))
 
 
 def _known(behavior: str, decision: Decision) -> str:

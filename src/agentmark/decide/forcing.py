@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Iterable
 
+from agentmark.decide.forks import renew_in_forks
 from agentmark.wire.forcing import Rung
 
 # Where a request goes, and the model that it names.
@@ -34,10 +35,14 @@ class Refusals:
     """Which ways are left for an upstream. Thread-safe."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self.renew()
+        renew_in_forks(self)
         self._refused: dict[tuple[Upstream, str], str] = {}
         self._failures: dict[tuple[Upstream, str], int] = {}
         self._left_out: dict[Upstream, set[str]] = {}
+
+    def renew(self) -> None:
+        self._lock = threading.Lock()
 
     def rungs(self, upstream: Upstream) -> list[Rung]:
         """The ways of forcing that are left, the surest first."""

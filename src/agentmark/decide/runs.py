@@ -5,6 +5,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 
 from agentmark.decide.decision import Run
+from agentmark.decide.forks import renew_in_forks
 from agentmark.elicit.situation import one_line
 from agentmark.embed.session import Session
 
@@ -27,6 +28,10 @@ class Runs:
         self._new_session = new_session
         self._most = most
         self._named: OrderedDict[str, Run] = OrderedDict()
+        self.renew()
+        renew_in_forks(self)
+
+    def renew(self) -> None:
         self._lock = threading.Lock()
 
     def get(self, run_id: str | None) -> tuple[Run, Run | None]:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from agentmark.core.theory import entropy
+from agentmark.decide.forks import renew_in_forks
 from agentmark.elicit.situation import Elicitation, one_line, whole
 from agentmark.record import StepRecord
 
@@ -69,7 +70,8 @@ class Ledger:
     """Counts steps, and says once for each cause and model what kept a step from being marked. Thread-safe."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self.renew()
+        renew_in_forks(self)
         self._counts: Counter[str] = Counter()
         self._unmarked: Counter[str] = Counter()
         self._bits = 0.0
@@ -77,6 +79,9 @@ class Ledger:
         self._said: set[tuple[str, str]] = set()
         self._empty_in_a_row = 0
         self._meter = _Meter()
+
+    def renew(self) -> None:
+        self._lock = threading.Lock()
 
     def stats(self) -> Stats:
         with self._lock:
@@ -145,7 +150,12 @@ class Ledger:
         self._count("unfinished", model)
         self._warn("unfinished", model, "a step was decided and came to nothing: it is out of the evidence")
 
-    def unrecorded(self, error: Exception, model: str) -> None:
+    def late(self, model: str) -> None:
+        """A record was not written in time. It stands in line, and is not lost yet."""
+        fault = "the log does not answer: the agent goes on, and records wait for it to be written"
+        self._warn("late", model, fault, level=logging.ERROR)
+
+    def unrecorded(self, error: BaseException, model: str) -> None:
         """A record is lost: the sink failed."""
         self._count("unrecorded", model)
         self._warn("unrecorded", model, f"a record could not be written: {error!r}", level=logging.ERROR)
