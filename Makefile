@@ -9,7 +9,7 @@ INSTALL := PIP_CONSTRAINT=constraints.txt PIP_DISABLE_PIP_VERSION_CHECK=1 $(BIN)
 ADAPTERS := $(basename $(notdir $(wildcard tests/adapters/*.txt)))
 ADAPTER_TESTS := $(addprefix test-adapter-,$(ADAPTERS))
 
-.PHONY: help demo test test-slow test-adapters test-adapters-model $(ADAPTER_TESTS) lab test-lab test-local lab-oasis test-oasis test-logs test-transformers lint types check bench results docs vectors clean
+.PHONY: help demo test test-slow test-adapters test-adapters-model $(ADAPTER_TESTS) lab test-lab test-local lab-oasis test-oasis test-logs test-transformers lint types check bench results docs wheel vectors clean
 
 help:  ## List the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -144,6 +144,10 @@ results: $(VENV)/.dev  ## What docs/results says of the core and the verifier (h
 	PIP_CONSTRAINT=$< PIP_DISABLE_PIP_VERSION_CHECK=1 .venvs/docs/bin/python -m pip install --quiet --editable '.[docs,otel,signed]'
 	@touch $@
 
+wheel: $(BIN)/python  ## The package as one file to install anywhere, in dist
+	$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir dist .
+	@ls dist/agentmark_provenance-*.whl
+
 docs: .venvs/docs/.ready  ## The documents and the API reference as HTML, in build/docs
 	.venvs/docs/bin/python tools/docs/build.py
 
@@ -151,4 +155,4 @@ vectors: $(BIN)/python  ## Write the test vectors anew; leaves no diff
 	$(BIN)/python tools/make_vectors.py
 
 clean:  ## Remove what the other targets made
-	rm -rf $(VENV) .venvs .mypy_cache .ruff_cache .pytest_cache .hypothesis demo-output build
+	rm -rf $(VENV) .venvs .mypy_cache .ruff_cache .pytest_cache .hypothesis demo-output build dist

@@ -58,7 +58,7 @@ def test_an_adapter_without_its_framework_names_the_extra(path: Path) -> None:
         WITHOUT_PACKAGES + "from agentmark.errors import MissingExtraError\n"
         f"try:\n    import agentmark.adapters.{path.stem}\nexcept MissingExtraError as error:\n    print(error)\n"
     )
-    assert f"pip install 'agentmark[{path.stem.replace('_', '-')}]'" in said
+    assert f"pip install '.[{path.stem.replace('_', '-')}]'" in said
 
 
 def test_what_adapters_share_loads_no_adapter() -> None:

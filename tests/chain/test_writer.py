@@ -272,7 +272,7 @@ def test_a_missing_package_is_said_and_linking_does_without_it(tmp_path: Path, m
     lines = write_lines(records, signer=None)
     monkeypatch.setitem(sys.modules, "cryptography.hazmat.primitives.asymmetric.ed25519", None)
     for use in (SigningKey.generate, lambda: check_public_key(SIGNER.public_key), lambda: check_file(path)):
-        with pytest.raises(SigningError, match=r"pip install agentmark\[signed\]"):
+        with pytest.raises(SigningError, match=r"pip install '.\[signed\]'"):
             use()
     assert judge(lines, public_key=None).intact
     # A log with checkpoints is read, and linked on, without the package that would judge them.

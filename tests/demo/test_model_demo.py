@@ -107,4 +107,4 @@ def test_without_the_extra_the_message_names_it(
 ) -> None:
     monkeypatch.setitem(sys.modules, "xllamacpp", None)
     assert main(["demo", "--model", "local", "--out", str(tmp_path)]) == 2
-    assert "pip install 'agentmark[local]'" in capsys.readouterr().err
+    assert "pip install '.[local]'" in capsys.readouterr().err

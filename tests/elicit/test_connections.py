@@ -269,7 +269,7 @@ def test_a_reply_that_is_too_long_is_refused(monkeypatch: pytest.MonkeyPatch) ->
 def test_without_the_http_client_its_extra_is_named_before_anything_is_asked(statement: str) -> None:
     blocked = "import sys; sys.modules['httpx2'] = None; "
     done = subprocess.run([sys.executable, "-c", blocked + statement], capture_output=True, text=True, check=False)
-    assert "pip install 'agentmark[http]'" in done.stderr
+    assert "pip install '.[http]'" in done.stderr
 
 
 @pytest.mark.parametrize("api_key", ["sk-secret ", " sk-secret", ""])

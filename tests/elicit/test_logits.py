@@ -184,7 +184,7 @@ def test_without_its_packages_a_backend_names_the_extra(tmp_path: Path, statemen
     blocked = "import sys; sys.modules.update(dict.fromkeys(('xllamacpp', 'torch', 'transformers')))\n"
     script.write_text(blocked + statement)
     done = run([executable, str(script)], capture_output=True, text=True, check=False)
-    assert f"pip install 'agentmark[{extra}]'" in done.stderr
+    assert f"pip install '.[{extra}]'" in done.stderr
 
 
 def _weights(weights: Mapping[str, object] | None) -> Mapping[str, float]:

@@ -626,7 +626,7 @@ def test_without_the_package_the_error_says_what_to_install(run: Run, monkeypatc
     monkeypatch.setitem(sys.modules, "cryptography", None)
     status, _, err = run(*VERIFY, "--signed", "out.json", "--signing-key", "signing.json")
     assert status == 2
-    assert "pip install agentmark[signed]" in err
+    assert "pip install '.[signed]'" in err
     assert run(*VERIFY, "--report", "report.html")[0] == 0, "an unsigned report needs no package"
 
 
@@ -713,7 +713,7 @@ def test_links_are_checked_without_the_package_for_signatures(run: Run, monkeypa
     assert status == 0
     [chain] = json.loads(out)["chains"]
     assert chain["checkpoints"] == chain["checked"] == chain["checkpoints_refused"] == 0
-    assert "pip install agentmark[signed]" in chain["findings"][0]["sentence"]
+    assert "pip install '.[signed]'" in chain["findings"][0]["sentence"]
 
 
 def test_many_findings_of_a_chain_are_counted_not_listed() -> None:

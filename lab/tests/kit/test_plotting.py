@@ -24,5 +24,5 @@ def test_the_same_figure_gives_the_same_bytes(tmp_path: Path) -> None:
 
 def test_without_matplotlib(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(MissingError, match=r"pip install 'agentmark-lab\[figures\]'"):
+    with pytest.raises(MissingError, match=r"pip install './lab\[figures\]'"):
         draw(FIGURE, tmp_path)

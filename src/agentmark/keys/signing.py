@@ -1,6 +1,6 @@
 """Ed25519 signatures (RFC 8032), for those who must not hold the shared key: checkpoints of a log, reports.
 
-Needs the package `cryptography`, which is imported when it is used: pip install agentmark[signed].
+Needs the package `cryptography`, which is imported when it is used (extra `signed`).
 """
 
 import os
@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from agentmark.core.errors import AgentMarkError
+from agentmark.errors import how_to_install
 from agentmark.keys.secret import KEY_SIZE, Secret, json_or_none, read_private, weakness, write_private
 
 if TYPE_CHECKING:
@@ -132,8 +133,8 @@ def _public_key(public_key: str) -> "Ed25519PublicKey | None":
 
 
 def _missing_package() -> SigningError:
-    fault = "signatures need the package `cryptography`, which is not installed: pip install agentmark[signed]"
-    return SigningError("-", fault)
+    fault = "signatures need the package `cryptography`, which is not installed"
+    return SigningError("-", f"{fault}: {how_to_install('signed')}")
 
 
 def _parse_key_file(data: bytes, source: str) -> dict[str, Any]:

