@@ -7,6 +7,7 @@ from typing import Any
 
 from agentmark.errors import SettingError
 from agentmark.keys.shared import ENVIRONMENT_VARIABLE, SharedKey
+from agentmark.text import spelled_out
 
 EXIT_DONE = EXIT_ATTRIBUTED = 0
 EXIT_NOT_ATTRIBUTED = 1
@@ -58,8 +59,9 @@ def load_one_key(arguments: argparse.Namespace) -> SharedKey:
 
 
 def printable(text: object) -> str:
-    """Text of others for a terminal: what would steer it, or turn the order of its letters, is written as an escape."""
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in str(text))
+    """Text of others for one line of a terminal: what would steer it, end the line, or turn the order of its letters,
+    is written as an escape."""
+    return spelled_out(str(text))
 
 
 def show_progress(message: str) -> None:
