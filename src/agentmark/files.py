@@ -21,12 +21,8 @@ def read_small_file(path: str | os.PathLike[str], limit: int) -> bytes:
 
     What the system refuses (no such file, a folder, no right to read it) is an OSError, as from `open`.
     """
-    try:
-        file = Path(path).open("rb")
-    except ValueError:
-        # A zero byte, or text that the file system's encoding does not have.
-        raise FileError(path, "is not a name that a file can have") from None
-    with file:
+    _check_name(path)
+    with Path(path).open("rb") as file:
         mode = os.fstat(file.fileno()).st_mode
         if stat.S_ISCHR(mode) or stat.S_ISBLK(mode):
             raise FileError(path, "is a device, not a file")
@@ -39,9 +35,17 @@ def read_small_file(path: str | os.PathLike[str], limit: int) -> bytes:
 
 def write_text_file(path: str | os.PathLike[str], text: str) -> None:
     """Write text to a file, in place of what it held."""
+    _check_name(path)
     try:
         Path(path).write_text(text, encoding="utf-8")
     except OSError as error:
         raise FileError(path, f"cannot be written: {error.strerror}") from None
-    except ValueError:
-        raise FileError(path, "is not a name that a file can have") from None
+
+
+def _check_name(path: str | os.PathLike[str]) -> None:
+    try:
+        possible = b"\0" not in os.fsencode(path)
+    except UnicodeEncodeError:
+        possible = False
+    if not possible:
+        raise FileError(path, "is not a name that a file can have")
