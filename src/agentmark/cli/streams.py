@@ -7,7 +7,6 @@ from typing import IO, Any, cast
 
 from agentmark.text import spelled_out
 
-
 # What an error calls it that came from writing to it.
 OUTPUT = "output"
 
