@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pages import check_inert
 from support import marked_log, through_json
 
 from agentmark import Embedder, Identity, LogWriter, Registry, SharedKey, StepRecord, Verifier
@@ -309,6 +310,7 @@ def test_hostile_text_stays_text(name: str, tmp_path: Path) -> None:
     assert report["verdict"]["accepted"]
     page = render_report(report)
     plain = parsed(render_report(report_on(marked_log(KEY), noise=0.0, findings=["x"])))
+    check_inert(page)
     hostile = parsed(page)
     added = set(hostile.tags) - set(plain.tags)
     assert not added & {"script", "img", "style", "iframe"}

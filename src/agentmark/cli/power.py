@@ -3,7 +3,6 @@
 import argparse
 import time
 from collections.abc import Callable, Sequence
-from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +32,7 @@ from agentmark.power import (
     steps_needed,
 )
 from agentmark.report.charts import CHART_STYLE, Series, line_chart, line_chart_file
+from agentmark.report.html import isolated, opening
 from agentmark.verify.verdict import DEFAULT_THRESHOLD
 
 COLOURS = 6
@@ -306,14 +306,11 @@ def _plot(results: Sequence[PowerResult], origin: str, *, page: bool) -> str:
     chart = draw(series, x_label="steps", y_label="share of runs identified", threshold=level)
     if not page:
         return chart
-    table = escape("\n".join(_lines(results, origin)))
+    table = "\n".join(map(isolated, _lines(results, origin)))
     style = "body { font:16px/1.5 system-ui, sans-serif; color:var(--ink); background:var(--paper); max-width:780px;"
-    return (
-        '<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport content="width=device-width, '
-        f'initial-scale=1"><title>How many steps it takes</title><style>{CHART_STYLE}{style} margin:2rem auto; '
-        "padding:0 1rem; } pre { overflow-x:auto; font-size:.8rem; }</style><h1>How many steps it takes</h1>"
-        f"{chart}<pre>{table}</pre></html>\n"
-    )
+    style = f"{CHART_STYLE}{style} margin:2rem auto; padding:0 1rem; }} pre {{ overflow-x:auto; font-size:.8rem; }}"
+    title = "How many steps it takes"
+    return f"{opening(title, style)}<h1>{title}</h1>{chart}<pre>{table}</pre></html>\n"
 
 
 def _css(result: PowerResult, i: int) -> str:
