@@ -553,7 +553,19 @@ def test_claims_on_the_command_line(run: Run) -> None:
     status, out, _ = run(*VERIFY, "--claim", "acme-eu")
     assert status == 0
     assert "less 0.0 for naming it" in out
+    assert "  claim         acme-eu, taken as a name in the registry\n" in out
     assert run(*VERIFY, "--claim", "globex")[0] == 1
+    status, out, err = run(*VERIFY, "--claim", "acne-eu")
+    assert status == 2
+    assert "'acne-eu': is not in the registry, but there is 'acme-eu'; a claim is a name in it, or a number" in err
+    status, out, _ = run("verify", "log.jsonl", "--key", "key.json", "--claim", "ac", "--json")
+    assert status == 1
+    assert json.loads(out)["claim"] == {"given": "ac", "taken_as": "text of 16 bits"}
+    status, out, _ = run("verify", "log.jsonl", "--key", "key.json", "--claim", "ac", "--report", "claim.html")
+    assert "  claim         ac, taken as text of 16 bits; a name is looked up in a --registry\n" in out
+    assert "ac</bdi>, taken as text of 16 bits" in Path("claim.html").read_text()
+    status, out, _ = run("verify", "log.jsonl", "--key", "key.json", "--claim", "0x5eed", "--json")
+    assert json.loads(out)["claim"] == {"given": "0x5eed", "taken_as": "a number"}
     assert run("verify", "log.jsonl", "--key", "key.json", "--claim", str(0x5EED))[0] == 0
     status, _, err = run("verify", "log.jsonl", "--key", "key.json", "--claim", "no-such-name")
     assert status == 2

@@ -207,6 +207,9 @@ def verdict_lines(answer: Answer) -> list[str]:
         f"  consistent    {_CONSISTENT[verdict.consistent]}",
         f"  bound         {verdict.bound_text} (accepted at {verdict.threshold:g} or below)",
     ]
+    if answer.claim is not None:
+        lookup = "; a name is looked up in a --registry" if str(answer.claim_taken_as).startswith("text") else ""
+        lines.append(f"  claim         {answer.claim}, taken as {answer.claim_taken_as}{lookup}")
     if answer.place is not None:
         where = "none proved" if answer.place.offset is None else f"from step {answer.place.offset} on"
         lines.append(f"  place         {where}; {answer.place.tried} tried and paid for")

@@ -95,11 +95,11 @@ class Registry:
     def named(self, name: str) -> Identity:
         identity = self._by_name.get(name)
         if identity is None:
-            raise RegistryError(repr(name), f"no such identity{self._like(name)}; issue it first")
+            raise RegistryError(repr(name), f"no such identity{self.names_like(name)}; issue it first")
         return identity
 
-    def _like(self, name: str) -> str:
-        """Names that may have been meant, as part of a sentence."""
+    def names_like(self, name: str) -> str:
+        """Names that may have been meant in place of one that is missing, as a part of a sentence; or nothing."""
         if len(self) > COMPARED_NAMES or len(name) > COMPARED_LEN:
             return ""
         close = get_close_matches(name, [known for known in self._by_name if len(known) <= COMPARED_LEN])

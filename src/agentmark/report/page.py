@@ -95,7 +95,8 @@ def _facts(report: Report) -> str:
     verdict, question = report["verdict"], report["question"]
     facts = [("Identity", _identity(verdict))]
     if question["claim"] is not None:
-        facts.append(("Claim under test", _text(question["claim"])))
+        taken_as = "" if question["claim_taken_as"] is None else f", taken as {escape(question['claim_taken_as'])}"
+        facts.append(("Claim under test", f"{_text(question['claim'])}{taken_as}"))
     if question["place"] is not None:
         facts.append(("Place in its session", _place(question["place"])))
     if verdict["revoked_at"] is not None:
