@@ -75,7 +75,7 @@ def test_the_demo_on_an_endpoint(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert "near chance" not in said.out
     assert "60 after" in said.err or "of 60" in said.err
     page = (tmp_path / "model.html").read_text(encoding="utf-8")
-    assert "fake worked in an office" in page
+    assert "fake</bdi> worked in an office" in page
     assert "Attributed to" in page
     records = list(open_log(tmp_path / "log-model.jsonl"))
     assert len(records) >= 60

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pages import check_inert
 from support import marked_log, through_json
 
 from agentmark import Embedder, Identity, LogWriter, Registry, SharedKey, StepRecord, Verifier
@@ -280,9 +281,12 @@ def test_long_lists_are_capped_and_keep_the_choice() -> None:
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-def test_hostile_text_stays_text(name: str) -> None:
+def test_hostile_text_stays_text(name: str, tmp_path: Path) -> None:
     """As a behavior, a session, a reason, an identity, a command, a path, and a finding."""
-    registry = Registry(16, [Identity(name.replace("\n", " "), 0x5EED)])
+    # Such names are not issued; a registry that has them is read.
+    entries = [{"agentmark_registry": 1, "payload_len": 16}, {"name": name.replace("\n", " "), "payload": "5eed"}]
+    (tmp_path / "registry.jsonl").write_text("\n".join(map(json.dumps, entries)))
+    registry = Registry.load(tmp_path / "registry.jsonl")
     session = Embedder(KEY, 0x5EED, payload_len=16, scheme="R").session(name)
     records = [session.choose({name: 2, "b": 1, "c": 1, "d": 1}).record for _ in range(40)]
     records.append(session.unmarked(name, reason=name).record)
@@ -306,6 +310,7 @@ def test_hostile_text_stays_text(name: str) -> None:
     assert report["verdict"]["accepted"]
     page = render_report(report)
     plain = parsed(render_report(report_on(marked_log(KEY), noise=0.0, findings=["x"])))
+    check_inert(page)
     hostile = parsed(page)
     added = set(hostile.tags) - set(plain.tags)
     assert not added & {"script", "img", "style", "iframe"}
@@ -548,7 +553,19 @@ def test_claims_on_the_command_line(run: Run) -> None:
     status, out, _ = run(*VERIFY, "--claim", "acme-eu")
     assert status == 0
     assert "less 0.0 for naming it" in out
+    assert "  claim         acme-eu, taken as a name in the registry\n" in out
     assert run(*VERIFY, "--claim", "globex")[0] == 1
+    status, out, err = run(*VERIFY, "--claim", "acne-eu")
+    assert status == 2
+    assert "'acne-eu': is not in the registry, but there is 'acme-eu'; a claim is a name in it, or a number" in err
+    status, out, _ = run("verify", "log.jsonl", "--key", "key.json", "--claim", "ac", "--json")
+    assert status == 1
+    assert json.loads(out)["claim"] == {"given": "ac", "taken_as": "text of 16 bits"}
+    status, out, _ = run("verify", "log.jsonl", "--key", "key.json", "--claim", "ac", "--report", "claim.html")
+    assert "  claim         ac, taken as text of 16 bits; a name is looked up in a --registry\n" in out
+    assert "ac</bdi>, taken as text of 16 bits" in Path("claim.html").read_text()
+    status, out, _ = run("verify", "log.jsonl", "--key", "key.json", "--claim", "0x5eed", "--json")
+    assert json.loads(out)["claim"] == {"given": "0x5eed", "taken_as": "a number"}
     assert run("verify", "log.jsonl", "--key", "key.json", "--claim", str(0x5EED))[0] == 0
     status, _, err = run("verify", "log.jsonl", "--key", "key.json", "--claim", "no-such-name")
     assert status == 2

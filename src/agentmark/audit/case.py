@@ -116,6 +116,9 @@ class Answer:
     control: Verdict | None = None
     place: Placement | None = None
     chains: Sequence[ChainPart] = ()
+    # What was asked about, in the asker's words, and what it was taken for: a typing error must not pass for a name.
+    claim: str | None = None
+    claim_taken_as: str | None = None
     # What was not read, in sentences.
     passed_over: Sequence[str] = ()
     report: Report | None = None
@@ -123,6 +126,7 @@ class Answer:
     def as_dict(self) -> dict[str, Any]:
         """The verdict as plain JSON data, and the rest beside it (docs/verdict.md)."""
         return self.verdict.as_dict() | {
+            "claim": None if self.claim is None else {"given": self.claim, "taken_as": self.claim_taken_as},
             "passed_over": list(self.passed_over),
             "control": None if self.control is None else self.control.as_dict(),
             "place": None if self.place is None else {"offset": self.place.offset, "tried": self.place.tried},
@@ -158,6 +162,8 @@ class _Inquiry:
         answer = Answer(
             verdict=verifier.judge.verdict(intake, case.claim) if place is None else place.verdict,
             place=place,
+            claim=_worded(case.claim),
+            claim_taken_as=_taken_as(case.claim, case.registry),
             chains=_chains(self._logs, case.public_keys),
             passed_over=[line for log in self._logs for line in log.summary.passed_over],
         )
@@ -187,7 +193,8 @@ class _Inquiry:
             provenance=Provenance(
                 made_at=datetime.now(UTC), command=order.command, key_ids=verifier.keys.ids, inputs=self._files
             ),
-            claim=_worded(self._case.claim),
+            claim=answer.claim,
+            claim_taken_as=answer.claim_taken_as,
             registry_size=None if self._case.registry is None else len(self._case.registry),
             place=None if lost is None or answer.place is None else (lost.session, answer.place),
             findings=[*hints, *self._changed_files()],
@@ -223,6 +230,17 @@ def _worded(claim: PayloadLike) -> str | None:
     if isinstance(claim, bytes | bytearray):
         return f"0x{claim.hex()}"
     return "0b" + "".join(map(str, claim))
+
+
+def _taken_as(claim: PayloadLike, registry: Registry | None) -> str | None:
+    """What a claim was read as. Without a registry, a name is text, and its letters are the payload."""
+    if claim is None:
+        return None
+    if isinstance(claim, str):
+        return "a name in the registry" if registry is not None else f"text of {8 * len(claim.encode('utf-8'))} bits"
+    if isinstance(claim, SupportsIndex):
+        return "a number"
+    return "bytes" if isinstance(claim, bytes | bytearray) else "bits"
 
 
 def _chains(logs: Sequence[ReadLog], public_keys: Sequence[str] | None) -> list[ChainPart]:

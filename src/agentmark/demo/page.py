@@ -9,7 +9,10 @@ from agentmark.demo.recovery import LOSS_RATE, Recovery
 from agentmark.demo.run import TENANT, DemoResult
 from agentmark.record import StepRecord
 from agentmark.report.charts import Bar, Series, bar_chart, line_chart
+from agentmark.report.html import isolated, opening
 from agentmark.version import __version__
+
+NAME_LEN = 48
 
 STYLE = """
 :root { --ink:#1c2430; --soft:#5c6675; --paper:#fff; --panel:#f5f7fa; --rule:#dde3ea;
@@ -47,9 +50,7 @@ table { border-collapse:collapse; width:100%; font-size:.9rem; } td, th { text-a
 
 def render_page(result: DemoResult) -> str:
     parts = [
-        "<!doctype html><html lang=en><meta charset=utf-8>",
-        '<meta name=viewport content="width=device-width, initial-scale=1">',
-        f"<title>AgentMark demo</title><style>{STYLE}</style>",
+        opening("AgentMark demo", STYLE),
         "<h1>An agent's decisions, marked, and each as likely as before</h1>",
         f"<p class=lead>A courier robot decided for tenant <b>{escape(TENANT)}</b>. AgentMark chose from the robot's "
         f"own probability lists with keyed randomness. {LOSS_RATE:.0%} of its log is gone, records of another agent "
@@ -87,7 +88,7 @@ def verdict_panel(recovery: Recovery) -> str:
     ]
     for label, verdict in rows:
         css = "ok" if verdict.accepted else "no"
-        lines.append(f"<div class=verdict><strong class={css}>{label}</strong> {escape(verdict.sentence)}</div>")
+        lines.append(f"<div class=verdict><strong class={css}>{label}</strong> {isolated(verdict.sentence)}</div>")
     return f"<div class=panel>{''.join(lines)}</div>"
 
 
@@ -127,13 +128,13 @@ def _decision(record: StepRecord) -> str:
         _share(name, weight / TOTAL_WEIGHT, chosen=name == record.behavior) for name, weight in weights.items()
     )
     return (
-        f"<tr><td>{escape(record.session[:6])}, {record.step_index}<td class=weights>{shown}"
-        f"<td><b>{escape(record.behavior)}</b></tr>"
+        f"<tr><td>{isolated(record.session[:6])}, {record.step_index}<td class=weights>{shown}"
+        f"<td><b>{isolated(record.behavior, NAME_LEN)}</b></tr>"
     )
 
 
 def _share(name: str, share: float, *, chosen: bool) -> str:
-    shown = f"<b>{escape(name)}</b>" if chosen else escape(name)
+    shown = f"<b>{isolated(name, NAME_LEN)}</b>" if chosen else isolated(name, NAME_LEN)
     return f"<span><i style=width:{60 * share:.0f}px></i>{shown} {_percent(share)}</span>"
 
 

@@ -97,6 +97,7 @@ class PlacePart(TypedDict):
 
 class QuestionPart(TypedDict):
     claim: str | None
+    claim_taken_as: str | None
     registry_size: int | None
     noise_rates: list[str]
     place: PlacePart | None
@@ -189,6 +190,7 @@ def build_report(
     noise_rates: Sequence[float],
     provenance: Provenance,
     claim: str | None = None,
+    claim_taken_as: str | None = None,
     registry_size: int | None = None,
     place: tuple[str, Placement] | None = None,
     findings: Iterable[str] = (),
@@ -210,6 +212,7 @@ def build_report(
         inputs=list(provenance.inputs),
         question=QuestionPart(
             claim=claim,
+            claim_taken_as=claim_taken_as,
             registry_size=registry_size,
             noise_rates=[f"{rate:g}" for rate in noise_rates],
             place=None if place is None else _place_part(*place),

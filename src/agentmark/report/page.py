@@ -19,6 +19,7 @@ from agentmark.report.content import (
     StepPart,
     VerdictPart,
 )
+from agentmark.report.html import isolated, opening
 from agentmark.report.numbers import count_text
 from agentmark.report.signature import report_digest
 from agentmark.report.style import STYLE
@@ -38,18 +39,13 @@ _FINDING_CSS = {
     ERASED: "none",
     UNSETTLED: "maybe",
 }
-# Joiners that emoji and some scripts need. All other characters that do not print are spelled out.
-_KEPT = "\u200c\u200d"
 
 
 def render_report(report: Report) -> str:
     """The whole page."""
     verdict = report["verdict"]
     parts = [
-        "<!doctype html><html lang=en><meta charset=utf-8>",
-        '<meta name=viewport content="width=device-width, initial-scale=1">',
-        f"<title>AgentMark report: {'attributed' if verdict['accepted'] else 'not attributed'}</title>",
-        f"<style>{STYLE}</style>",
+        opening(f"AgentMark report: {'attributed' if verdict['accepted'] else 'not attributed'}", STYLE),
         f"<h1>AgentMark report, {escape(report['made_at'])}</h1>",
         _verdict(verdict),
         _controls(report),
@@ -99,7 +95,8 @@ def _facts(report: Report) -> str:
     verdict, question = report["verdict"], report["question"]
     facts = [("Identity", _identity(verdict))]
     if question["claim"] is not None:
-        facts.append(("Claim under test", _text(question["claim"])))
+        taken_as = "" if question["claim_taken_as"] is None else f", taken as {escape(question['claim_taken_as'])}"
+        facts.append(("Claim under test", f"{_text(question['claim'])}{taken_as}"))
     if question["place"] is not None:
         facts.append(("Place in its session", _place(question["place"])))
     if verdict["revoked_at"] is not None:
@@ -488,9 +485,4 @@ def _rounded(bits: str, *, sign: str = "") -> str:
 
 
 def _text(text: str, limit: int = NAME_LEN) -> str:
-    """Text that was read, safe on the page: cut, escaped, and isolated, so that its direction ends with it."""
-    if len(text) > limit:
-        head = 2 * limit // 3
-        text = f"{text[:head]}…{text[len(text) - (limit - head - 1) :]}"
-    spelled = "".join(c if c.isprintable() or c in _KEPT else c.encode("unicode_escape").decode() for c in text)
-    return f"<bdi>{escape(spelled)}</bdi>"
+    return isolated(text, limit)

@@ -138,7 +138,9 @@ class Judge:
         if isinstance(claim, str) and self._registry is not None:
             if claim not in self._registry:
                 # Taken as text it would be judged as an identity that nobody has: a typing error would acquit.
-                raise RegistryError(repr(claim), "is not in the registry; a claim is a name in it, or a number (0x2a)")
+                like = self._registry.names_like(claim)
+                fault = f"is not in the registry{like}; a claim is a name in it, or a number (0x2a)"
+                raise RegistryError(repr(claim), fault)
             return self._registry.named(claim).payload
         if not intake.length_is_known:
             # Nothing here is ours: whatever was claimed, no record speaks of it.
@@ -146,7 +148,8 @@ class Judge:
         if isinstance(claim, SupportsIndex) and not isinstance(claim, bool):
             number = index(claim)
             if not 0 <= number < 1 << intake.payload_len:
-                raise SettingError("claim", f"{number} does not fit {intake.payload_len} bits")
+                shown = number if number.bit_length() <= 64 else f"a number of {number.bit_length()} bits"
+                raise SettingError("claim", f"{shown} does not fit {intake.payload_len} bits")
             return number
         return payload_to_int(claim, intake.payload_len)[0]
 
