@@ -1,7 +1,10 @@
 """The package against vectors written by independent code (tools/make_vectors.py, from docs/spec.md alone)."""
 
+import io
 import json
+from functools import reduce
 from hashlib import blake2b, sha256
+from operator import getitem
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +14,19 @@ from agentmark import (
     BehaviorDistribution,
     ContextError,
     DistributionError,
+    Identity,
     KeyFileError,
     RecordError,
+    Registry,
+    RegistryError,
     SharedKey,
+    SigningError,
+    SigningKey,
     StepRecord,
     Verifier,
 )
+from agentmark.chain.checkpoint import Checkpoint
+from agentmark.chain.links import link_digest, start_digest
 from agentmark.core import scheme_f, scheme_r
 from agentmark.core.canonical import canonical_bytes
 from agentmark.core.context import context_digest
@@ -25,16 +35,23 @@ from agentmark.core.distribution import TOTAL_WEIGHT
 from agentmark.core.prf import F_DRAW, F_PAD, F_ROWS, R_PAD, R_ROWS, derive_step_key, prf
 from agentmark.core.recombination import bin_weights, select_bin, slice_heights
 from agentmark.core.rlnc import coefficient_rows, pad_bits
+from agentmark.log.read.events import BadCheckpoint, BadEntry, Entry, Event, TornLine
+from agentmark.log.read.json_lines import read_record_lines
+from agentmark.log.read.packing import unpacked
+from agentmark.verify.prices import Prices
 
 VECTORS = Path(__file__).parents[1] / "vectors"
+
+# How many cases each list of each file holds: a case that is lost from a file would pass unseen.
+COUNTS: dict[str, dict[str, int]] = {}
 
 
 def load(name: str) -> Any:
     return json.loads((VECTORS / f"{name}.json").read_text(encoding="utf-8"))
 
 
-def cases(name: str, member: str) -> Any:
-    entries = load(name)[member]
+def cases(name: str, *members: str) -> Any:
+    entries = reduce(getitem, members, load(name))
     return pytest.mark.parametrize("case", entries, ids=[str(entry.get("name", i)) for i, entry in enumerate(entries)])
 
 
@@ -222,6 +239,177 @@ def test_part_of_a_list(case: dict[str, Any]) -> None:
     assert list(soft.rows) == [int(row or "0", 16) for row in case["rows"]]
     assert f"{soft.pad:08b}" == case["pad"]
     assert list(soft.values) == pytest.approx([float(value) for value in case["e_values"]], rel=2.0**-40)
+
+
+@cases("evidence", "ownership")
+def test_ownership(case: dict[str, Any]) -> None:
+    key = SharedKey(bytes.fromhex(case["secret"]))
+    records = [StepRecord.from_json(line) for line in case["lines"]]
+    noise = None if case["noise"] is None else float(case["noise"])
+    verifier = Verifier(key, payload_len=case["payload_len"], noise=noise)
+    ownership = verifier.verify(records, claim=int(case["payload"] or "0", 16)).ownership_bits
+    assert ownership is not None
+    if case["ownership_millibits"] is None:
+        assert ownership == float("-inf")
+    else:
+        assert abs(1000 * ownership - case["ownership_millibits"]) <= 1
+
+
+@cases("evidence", "prices")
+def test_price(case: dict[str, Any]) -> None:
+    payload, payload_len = int(case["payload"] or "0", 16), case["payload_len"]
+    registry = None
+    if case["registry"] is not None:
+        entries = [
+            Identity(f"n{i}", int(text or "0", 16), revoked_at="2026-01-31T09:30:00+00:00" if revoked else None)
+            for i, (text, revoked) in enumerate(case["registry"])
+        ]
+        registry = Registry(payload_len, entries)
+    prices = Prices(registry).for_tries(case["tries"])
+    bits = prices.of_claim if case["claim"] else prices.of(payload, payload_len)
+    assert round(1000 * bits) == case["price_millibits"]
+
+
+@cases("evidence", "ties")
+def test_of_equals_the_smallest(case: dict[str, Any]) -> None:
+    registry = Registry(case["payload_len"], [Identity(text, int(text, 16)) for text in case["registry"]])
+    records = [StepRecord.from_json(line) for line in case["lines"]]
+    verdict = Verifier(SharedKey(bytes.fromhex(case["secret"])), registry=registry).verify(records)
+    assert verdict.candidate == int(case["candidate"], 16)
+    assert not verdict.accepted
+    assert abs(1000 * verdict.evidence_bits - case["evidence_millibits"]) <= 1
+
+
+@cases("log", "lengths")
+def test_stated_length(case: dict[str, Any]) -> None:
+    keys = [SharedKey(bytes.fromhex(secret)) for secret in case["secrets"]]
+    records = [StepRecord.from_json(line) for line in case["lines"]]
+    assert Verifier(keys).take_in(records).payload_len == case["payload_len"]
+
+
+def test_chain_starts() -> None:
+    for case in load("chain")["starts"]:
+        assert start_digest(case["session"]) == case["prev"]
+
+
+@cases("chain", "links")
+def test_link(case: dict[str, Any]) -> None:
+    assert link_digest(StepRecord.from_json(case["line"])) == case["digest"]
+
+
+@cases("chain", "checkpoints")
+def test_checkpoint_digest(case: dict[str, Any]) -> None:
+    assert Checkpoint.from_json(case["line"]).digest == case["digest"]
+
+
+@cases("lines", "lines")
+def test_line(case: dict[str, Any]) -> None:
+    line = bytes.fromhex(case["line"]) + (b"\n" if case["line_feed"] else b"")
+    (event,) = events(line)
+    assert told(event) == case["outcome"]
+    if isinstance(event, BadEntry):
+        field = event.error.field
+        assert field == case["field"] or field.replace("[", ".").split(".")[0] == case["field"]
+
+
+@cases("lines", "logs")
+def test_lines_of_a_log(case: dict[str, Any]) -> None:
+    found = [[number_of(event), told(event)] for event in events(bytes.fromhex(case["file"]))]
+    assert found == case["lines"]
+
+
+def events(data: bytes) -> list[Event]:
+    stream = unpacked(io.BufferedReader(io.BytesIO(data)))
+    return list(read_record_lines(stream, "log"))[1:]
+
+
+def told(event: Event) -> str:
+    names = {Entry: "record", Checkpoint: "checkpoint", TornLine: "cut short", BadEntry: "bad"}
+    return "bad checkpoint" if isinstance(event, BadCheckpoint) else names[type(event)]
+
+
+def number_of(event: Event) -> int | None:
+    match event:
+        case Entry() | Checkpoint():
+            return event.line
+        case TornLine(number):
+            return number
+        case BadEntry(error) | BadCheckpoint(error):
+            return int(error.where.split(":")[1])
+    return None
+
+
+@cases("files", "key_files", "valid")
+def test_key_file(case: dict[str, Any], tmp_path: Path) -> None:
+    path = private_file(tmp_path, case["text"])
+    key = SharedKey.load(path)
+    assert key.id == case["id"]
+    if case["name"] in ("as written", "of a tenant"):
+        key.save(tmp_path / "again.json")
+        assert (tmp_path / "again.json").read_bytes() == path.read_bytes()
+        assert (tmp_path / "again.json").stat().st_mode & 0o777 == 0o600
+
+
+@cases("files", "key_files", "invalid")
+def test_invalid_key_file(case: dict[str, Any], tmp_path: Path) -> None:
+    with pytest.raises(KeyFileError):
+        SharedKey.load(private_file(tmp_path, case["text"]))
+
+
+def test_modes_of_key_files(tmp_path: Path) -> None:
+    for case in load("files")["key_files"]["modes"]:
+        path = private_file(tmp_path, case["text"], case["mode"])
+        if case["accepted"]:
+            SharedKey.load(path)
+        else:
+            with pytest.raises(KeyFileError, match="read by others"):
+                SharedKey.load(path)
+
+
+@cases("files", "signing_key_files", "valid")
+def test_signing_key_file(case: dict[str, Any], tmp_path: Path) -> None:
+    path = private_file(tmp_path, case["text"])
+    key = SigningKey.load(path)
+    assert key.public_key == case["public_key"]
+    if case["name"] == "as written":
+        key.save(tmp_path / "again.json")
+        assert (tmp_path / "again.json").read_bytes() == path.read_bytes()
+
+
+@cases("files", "signing_key_files", "invalid")
+def test_invalid_signing_key_file(case: dict[str, Any], tmp_path: Path) -> None:
+    with pytest.raises(SigningError):
+        SigningKey.load(private_file(tmp_path, case["text"]))
+
+
+@cases("files", "registries", "valid")
+def test_registry_file(case: dict[str, Any], tmp_path: Path) -> None:
+    path = private_file(tmp_path, case["text"])
+    registry = Registry.load(path)
+    assert registry.payload_len == case["payload_len"]
+    expected = [
+        Identity(entry["name"], int(entry["payload"], 16), entry["issued_at"], entry["revoked_at"])
+        for entry in case["entries"]
+    ]
+    assert list(registry) == expected
+    if case["name"] in ("as written", "no entries", "L = 0"):
+        registry.save(tmp_path / "again.jsonl")
+        assert (tmp_path / "again.jsonl").read_bytes() == path.read_bytes()
+        assert (tmp_path / "again.jsonl").stat().st_mode & 0o777 == 0o600
+
+
+@cases("files", "registries", "invalid")
+def test_invalid_registry_file(case: dict[str, Any], tmp_path: Path) -> None:
+    with pytest.raises(RegistryError):
+        Registry.load(private_file(tmp_path, case["text"]))
+
+
+def private_file(folder: Path, text: str, mode: str = "0600") -> Path:
+    path = folder / "file"
+    path.unlink(missing_ok=True)
+    path.write_bytes(text.encode())
+    path.chmod(int(mode, 8))
+    return path
 
 
 @pytest.mark.parametrize("scheme", ["f", "r"])
