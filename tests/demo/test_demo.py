@@ -24,7 +24,7 @@ def test_a_small_demo_marks_damages_and_reads_back(tmp_path: Path, monkeypatch: 
     for recovery in result.recoveries:
         assert recovery.verdict.identity == run.TENANT
         assert not recovery.wrong_key.accepted
-    assert render_text(result).count(f"Attributed to '{run.TENANT}'") == 2
+    assert "\n".join(render_text(result)).count(f"Attributed to '{run.TENANT}'") == 2
     page = render_page(result)
     assert page.count("<svg") == 2
     assert "https://" not in page

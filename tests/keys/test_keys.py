@@ -1,6 +1,7 @@
 """A real secret or none: what is refused, what never leaks, what derives."""
 
 import copy
+import errno
 import json
 import logging
 import os
@@ -64,7 +65,8 @@ def test_weak_secrets_are_refused(secret: bytes, fault: str) -> None:
         ("not json", "not an AgentMark key file"),
         ("[]", "not an AgentMark key file"),
         ('{"agentmark_key": 1}', "not an AgentMark key file"),
-        ('{"agentmark_key": 2, "secret": "00"}', "version 2"),
+        ('{"agentmark_key": 2, "secret": "00"}', "agentmark_key is not 1, the version"),
+        ('{"agentmark_key": true, "secret": "00"}', "agentmark_key is not 1, the version"),
         ('{"agentmark_key": 1, "secret": "zz"}', "not hexadecimal"),
         ('{"agentmark_key": 1, "secret": 5}', "not hexadecimal"),
         ('{"agentmark_key": 1, "secret": "00ff"}', "has 2 bytes"),
@@ -102,6 +104,76 @@ def test_a_damaged_file_does_not_leak_through_the_error(tmp_path: Path) -> None:
         SharedKey.load(path)
     assert caught.value.__context__ is None
     assert secret not in repr(caught.value)
+
+
+def everything_of(error: BaseException) -> str:
+    """All that a traceback or a log of errors would show of it."""
+    shown = ""
+    seen: BaseException | None = error
+    while seen is not None:
+        shown += f"{seen} {seen!r} {vars(seen)}"
+        seen = seen.__cause__ or (None if seen.__suppress_context__ else seen.__context__)
+    return shown
+
+
+@pytest.mark.parametrize("member", ["agentmark_key", "id", "secret", "comment"])
+def test_a_secret_in_the_wrong_member_does_not_leak_through_the_error(tmp_path: Path, member: str) -> None:
+    path = tmp_path / "key.json"
+    SharedKey.generate().save(path)
+    content = json.loads(path.read_text())
+    misplaced = bytes(range(60, 92)).hex()
+    content["secret"] = "00" if member == "comment" else content["secret"]
+    for value in (misplaced, misplaced.upper(), [misplaced], {"secret": misplaced}, misplaced + "!", f" {misplaced}"):
+        path.write_text(json.dumps(content | {member: value}))
+        with pytest.raises(KeyFileError) as caught:
+            SharedKey.load(path)
+        assert misplaced not in everything_of(caught.value).lower()
+        assert content["secret"] == "00" or content["secret"] not in everything_of(caught.value)
+
+
+def test_a_secret_in_place_of_its_file_is_not_repeated(tmp_path: Path) -> None:
+    secret = bytes(range(60, 92)).hex()
+    for path in (secret, tmp_path / secret.upper(), tmp_path / secret / "key.json", secret[:-3]):
+        with pytest.raises(KeyFileError, match="hex digits, not shown") as caught:
+            SharedKey.load(path)
+        assert secret[:48] not in everything_of(caught.value).lower()
+
+
+def test_a_command_to_copy_holds_the_name_as_one_word(tmp_path: Path) -> None:
+    path = tmp_path / "key; rm -rf x"
+    SharedKey.generate().save(path)
+    path.chmod(0o644)
+    with pytest.raises(KeyFileError) as caught:
+        SharedKey.load(path)
+    assert f"`chmod 600 '{path}'`" in str(caught.value)
+
+
+def test_a_file_without_an_end_is_not_read_to_it(tmp_path: Path) -> None:
+    path = tmp_path / "key.json"
+    with path.open("wb") as file:
+        file.truncate(1 << 40)
+    path.chmod(0o600)
+    with pytest.raises(KeyFileError, match="larger than 65,536 bytes"):
+        SharedKey.load(path)
+    with pytest.raises(KeyFileError, match="not a regular file"):
+        SharedKey.load("/dev/zero")
+
+
+def test_names_that_no_file_can_have_are_refused() -> None:
+    with pytest.raises(KeyFileError, match="not a name that a file can have"):
+        SharedKey.load("a\0b")
+    with pytest.raises(KeyFileError, match="not a name that a file can have"):
+        SharedKey.generate().save("a\0b")
+
+
+def test_half_a_key_is_not_left_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(_: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(KeyFileError, match="cannot be written: No space left"):
+        SharedKey.generate().save(tmp_path / "key.json")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_pipe_is_refused_and_not_waited_for(tmp_path: Path) -> None:
@@ -162,6 +234,8 @@ def test_derived_keys_are_distinct_and_cannot_be_confused() -> None:
     assert len({key.step_key(context, 8) for key in (master, acme, globex)}) == 3
     with pytest.raises(KeyFileError, match="name is empty"):
         master.derive("")
+    with pytest.raises(KeyFileError, match="lone surrogate"):
+        master.derive("acme\udcff")
 
 
 def test_a_context_digest_has_32_bytes() -> None:

@@ -68,8 +68,8 @@ def signing_key_file(**members: Any) -> str:
         ("nonsense", "not an AgentMark signing key file"),
         ("[]", "not an AgentMark signing key file"),
         ('{"agentmark_key": 1, "secret": ""}', "not an AgentMark signing key file"),
-        (signing_key_file(agentmark_signing_key=2), "version 2"),
-        (signing_key_file(agentmark_signing_key=True), "version True"),
+        (signing_key_file(agentmark_signing_key=2), "agentmark_signing_key is not 1, the version"),
+        (signing_key_file(agentmark_signing_key=True), "agentmark_signing_key is not 1, the version"),
         (signing_key_file(secret="00"), "64 lower-case hexadecimal digits"),
         (signing_key_file(secret=None), "64 lower-case hexadecimal digits"),
         (signing_key_file(secret="00" * 32), "repeats a few bytes; make a random one with `agentmark signing-key`"),
@@ -84,6 +84,30 @@ def test_a_damaged_signing_key_is_refused(tmp_path: Path, content: str, fault: s
     path.chmod(0o600)
     with pytest.raises(SigningError, match=fault):
         SigningKey.load(path)
+
+
+@pytest.mark.parametrize("member", ["agentmark_signing_key", "public_key", "secret"])
+def test_a_secret_in_the_wrong_member_does_not_leak_through_the_error(tmp_path: Path, member: str) -> None:
+    path = tmp_path / "signing.json"
+    misplaced = bytes(range(60, 92)).hex()
+    for value in (misplaced, misplaced.upper(), [misplaced], misplaced + "!"):
+        path.write_text(signing_key_file(**{member: value}))
+        path.chmod(0o600)
+        with pytest.raises(SigningError) as caught:
+            SigningKey.load(path)
+        shown = f"{caught.value} {caught.value!r} {vars(caught.value)}"
+        assert misplaced not in shown.lower()
+        assert bytes(range(7, 39)).hex() not in shown
+
+
+def test_a_secret_in_place_of_a_file_or_a_public_key_is_not_repeated() -> None:
+    secret = bytes(range(60, 92)).hex()
+    with pytest.raises(SigningError, match="64 hex digits, not shown") as caught:
+        SigningKey.load(secret)
+    assert secret not in repr(caught.value)
+    with pytest.raises(SigningError, match="64 hex digits, not shown") as caught:
+        check_public_key(secret.upper())
+    assert secret not in repr(caught.value).lower()
 
 
 def test_a_signing_key_that_others_can_read_is_refused(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ PACKAGE = "agentmark"
 # `verify` share what is below them. A gateway and a console will stand beside `adapters`, and meet in a store.
 RANKS = (
     ("core", "version"),
-    ("errors", "times"),
+    ("errors", "files", "text", "times"),
     ("record",),
     ("keys", "identity"),
     ("embed", "verify", "chain", "elicit"),

@@ -280,9 +280,12 @@ def test_long_lists_are_capped_and_keep_the_choice() -> None:
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-def test_hostile_text_stays_text(name: str) -> None:
+def test_hostile_text_stays_text(name: str, tmp_path: Path) -> None:
     """As a behavior, a session, a reason, an identity, a command, a path, and a finding."""
-    registry = Registry(16, [Identity(name.replace("\n", " "), 0x5EED)])
+    # Such names are not issued; a registry that has them is read.
+    entries = [{"agentmark_registry": 1, "payload_len": 16}, {"name": name.replace("\n", " "), "payload": "5eed"}]
+    (tmp_path / "registry.jsonl").write_text("\n".join(map(json.dumps, entries)))
+    registry = Registry.load(tmp_path / "registry.jsonl")
     session = Embedder(KEY, 0x5EED, payload_len=16, scheme="R").session(name)
     records = [session.choose({name: 2, "b": 1, "c": 1, "d": 1}).record for _ in range(40)]
     records.append(session.unmarked(name, reason=name).record)

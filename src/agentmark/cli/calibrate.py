@@ -1,21 +1,22 @@
 """`agentmark calibrate`."""
 
 import argparse
-import json
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from agentmark.cli.common import EXIT_DONE, new_command, show_progress
+from agentmark.cli.common import EXIT_DONE, new_command, print_json, printable, show_progress, text
 from agentmark.cli.model_options import LOCAL_ELICITORS, add_model_options, open_model
 from agentmark.core.strict_json import parse_json
 from agentmark.errors import SettingError
+from agentmark.files import read_small_file
 
 if TYPE_CHECKING:
     from agentmark.elicit.calibration import Calibration, Estimate
     from agentmark.elicit.situation import Situation
 
+MAX_SITUATIONS_SIZE = 1 << 26
 EPILOG = """\
 A situation is one line of JSON: {"candidates": ["search", "book"], "messages": "Find me a table."}. Candidates may be
 an object of names and descriptions; messages may be a list of chat messages. Each is asked for its list once for every
@@ -30,6 +31,7 @@ def add_parser(commands: Any) -> None:
     add_model_options(parser)
     parser.add_argument(
         "--elicitor",
+        type=text,
         action="append",
         metavar="NAME",
         help=f"{', '.join(LOCAL_ELICITORS)}; give it again for each (default: all that the model has)",
@@ -63,9 +65,9 @@ def run(arguments: argparse.Namespace) -> int:
             progress=show_progress,
         )
     if arguments.json:
-        print(json.dumps([_plain(asdict(result)) for result in results], indent=1))
+        print_json([_plain(asdict(result)) for result in results], indent=1)
     else:
-        print(render(results))
+        print("\n".join(map(printable, render(results))))
     return EXIT_DONE
 
 
@@ -73,7 +75,11 @@ def read_situations(path: Path) -> "list[Situation]":
     from agentmark.elicit.situation import Candidate, Situation
 
     situations = []
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+    try:
+        lines = read_small_file(path, MAX_SITUATIONS_SIZE).decode("utf-8").split("\n")
+    except UnicodeDecodeError:
+        raise SettingError(str(path), "is not UTF-8 text") from None
+    for number, line in enumerate(lines, start=1):
         if not line.strip():
             continue
         try:
@@ -92,7 +98,7 @@ def read_situations(path: Path) -> "list[Situation]":
     return situations
 
 
-def render(results: "Sequence[Calibration]") -> str:
+def render(results: "Sequence[Calibration]") -> list[str]:
     first = results[0]
     heads = ["elicitor", "lists", "unusable", "TV", "floor", "above the floor", "ECE", "floor"]
     rows = [
@@ -115,16 +121,14 @@ def render(results: "Sequence[Calibration]") -> str:
         if first.other_share > 0.5
         else ""
     )
-    return "\n".join(
-        [
-            f"{first.model}: {first.samples} free choices a situation; {first.other_share:.0%} of them name no option.",
-            *([few] if few else []),
-            "TV: how far the stated list is from the frequencies of free choice, 0 to 1. ECE: the same, pooled by",
-            "stated probability. Floor: what sampling alone would show. 95 % intervals from resampling the situations.",
-            "",
-            *[line.rstrip() for line in table],
-        ]
-    )
+    return [
+        f"{first.model}: {first.samples} free choices a situation; {first.other_share:.0%} of them name no option.",
+        *([few] if few else []),
+        "TV: how far the stated list is from the frequencies of free choice, 0 to 1. ECE: the same, pooled by",
+        "stated probability. Floor: what sampling alone would show. 95 % intervals from resampling the situations.",
+        "",
+        *[line.rstrip() for line in table],
+    ]
 
 
 def _estimate(one: "Estimate") -> str:

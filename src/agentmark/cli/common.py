@@ -1,12 +1,15 @@
 """What the commands share: exit codes, the parser of one command, and where keys come from."""
 
 import argparse
+import json
 import sys
 from pathlib import Path
 from typing import Any
 
+from agentmark.core.canonical import is_unicode
 from agentmark.errors import SettingError
 from agentmark.keys.shared import ENVIRONMENT_VARIABLE, SharedKey
+from agentmark.text import spelled_out, spelled_out_json
 
 EXIT_DONE = EXIT_ATTRIBUTED = 0
 EXIT_NOT_ATTRIBUTED = 1
@@ -31,6 +34,15 @@ def new_command(commands: Any, name: str, summary: str, epilog: str = "") -> arg
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     return parser
+
+
+def text(word: str) -> str:
+    """The type of an argument that is text: a name, a session, a claim."""
+    if not word:
+        raise argparse.ArgumentTypeError("is empty")
+    if not is_unicode(word):
+        raise argparse.ArgumentTypeError("is not UTF-8")
+    return word
 
 
 def add_key_option(parser: argparse.ArgumentParser, *, several: bool = False) -> None:
@@ -58,8 +70,15 @@ def load_one_key(arguments: argparse.Namespace) -> SharedKey:
 
 
 def printable(text: object) -> str:
-    """Text of others for a terminal: what would steer it, or turn the order of its letters, is written as an escape."""
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in str(text))
+    """Text of others for one line of a terminal: what would steer it, end the line, or turn the order of its letters,
+    is written as an escape."""
+    return spelled_out(str(text))
+
+
+def print_json(content: Any, *, indent: int | None = None) -> None:
+    """JSON on standard output, with the escapes of JSON for what would steer a terminal."""
+    utf8 = (getattr(sys.stdout, "encoding", None) or "utf-8").lower().replace("-", "") == "utf8"
+    print(spelled_out_json(json.dumps(content, ensure_ascii=not utf8, indent=indent)), flush=True)
 
 
 def show_progress(message: str) -> None:

@@ -4,9 +4,10 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from agentmark.cli.common import EXIT_ATTRIBUTED, EXIT_NOT_ATTRIBUTED, new_command, show_progress
+from agentmark.cli.common import EXIT_ATTRIBUTED, EXIT_NOT_ATTRIBUTED, new_command, printable, show_progress, text
 from agentmark.cli.model_options import add_model_options, open_model
 from agentmark.core.schemes import SCHEMES, SchemeR
+from agentmark.files import write_text_file
 
 EPILOG = """\
 With --model local, a real language model decides, with real tools, in an office: pip install '.[local]' in a clone, and
@@ -25,7 +26,9 @@ def add_parser(commands: Any) -> None:
     parser.add_argument("--out", type=Path, default=Path("demo-output"), help="folder for logs, key and page")
     parser.add_argument("--seed", type=int, default=7, help="of the towns and the damage (keys are always random)")
     add_model_options(parser)
-    parser.add_argument("--elicitor", metavar="NAME", help="how the model is asked for its list (default: its best)")
+    parser.add_argument(
+        "--elicitor", type=text, metavar="NAME", help="how the model is asked for its list (default: its best)"
+    )
     parser.add_argument(
         "--scheme", choices=list(SCHEMES), default=SchemeR.name, help="of the model's log (default: %(default)s)"
     )
@@ -40,8 +43,8 @@ def run(arguments: argparse.Namespace) -> int:
     from agentmark.demo.text import render_text
 
     result = run_demo(arguments.out, seed=arguments.seed, progress=show_progress)
-    (arguments.out / "demo.html").write_text(render_page(result), encoding="utf-8")
-    print(render_text(result))
+    write_text_file(arguments.out / "demo.html", render_page(result))
+    print("\n".join(map(printable, render_text(result))))
     return EXIT_ATTRIBUTED if all(recovery.verdict.accepted for recovery in result.recoveries) else EXIT_NOT_ATTRIBUTED
 
 
@@ -61,6 +64,6 @@ def _run_with_model(arguments: argparse.Namespace) -> int:
             seed=arguments.seed,
             progress=show_progress,
         )
-    (arguments.out / "model.html").write_text(render_model_page(result), encoding="utf-8")
-    print(render_model_text(result))
+    write_text_file(arguments.out / "model.html", render_model_page(result))
+    print("\n".join(map(printable, render_model_text(result))))
     return EXIT_ATTRIBUTED if result.recovery.verdict.accepted else EXIT_NOT_ATTRIBUTED

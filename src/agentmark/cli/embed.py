@@ -1,21 +1,30 @@
 """`agentmark embed`."""
 
 import argparse
-import json
 import sys
 from pathlib import Path
 from typing import Any
 
 from agentmark.chain.writer import ChainWriter
-from agentmark.cli.common import EXIT_BAD_INPUT, EXIT_DONE, add_key_option, load_one_key, new_command
-from agentmark.cli.weight_lines import parse_payload, parse_weight_lines
+from agentmark.cli.common import (
+    EXIT_BAD_INPUT,
+    EXIT_DONE,
+    add_key_option,
+    load_one_key,
+    new_command,
+    print_json,
+    text,
+)
+from agentmark.cli.weight_lines import input_lines, parse_payload, parse_weight_lines
 from agentmark.core.errors import AgentMarkError
 from agentmark.core.schemes import DEFAULT_SCHEME, SCHEMES
 from agentmark.embed.embedder import Embedder
 from agentmark.errors import SettingError
+from agentmark.files import FileError
 from agentmark.identity.registry import Registry
 from agentmark.keys.signing import SigningKey
 from agentmark.log.jsonl import LogWriter
+from agentmark.record import StepRecord
 
 
 def add_parser(commands: Any) -> None:
@@ -32,14 +41,16 @@ def add_parser(commands: Any) -> None:
         '  echo \'{"Search": 0.6, "Book": 0.4}\' | agentmark embed --key key.json --payload 42 --payload-len 32',
     )
     add_key_option(parser)
-    parser.add_argument("--payload", required=True, help="a number, 0x..., text that fits, or a name in the registry")
+    parser.add_argument(
+        "--payload", type=text, required=True, help="a number, 0x..., text that fits, or a name in the registry"
+    )
     parser.add_argument("--payload-len", type=int, metavar="BITS", help="needed for a number")
     parser.add_argument("--registry", type=Path, metavar="FILE", help="where the payload's name is looked up")
     described = ", ".join([f"{scheme.name} ({scheme.summary})" for scheme in SCHEMES.values()])
     parser.add_argument(
         "--scheme", choices=list(SCHEMES), default=DEFAULT_SCHEME, help=f"{described}; default {DEFAULT_SCHEME}"
     )
-    parser.add_argument("--session", metavar="ID", help="go on with this session (with --first-step)")
+    parser.add_argument("--session", type=text, metavar="ID", help="go on with this session (with --first-step)")
     parser.add_argument("--first-step", type=int, metavar="N", help="with --session: index of its next decision")
     parser.add_argument(
         "--keep-going", action="store_true", help='answer an unusable list with {"choice": null, "error": ...}'
@@ -68,26 +79,33 @@ def run(arguments: argparse.Namespace) -> int:
     log = _open_log(arguments)
     unusable = 0
     try:
-        for line in parse_weight_lines(sys.stdin):
+        for line in parse_weight_lines(input_lines(sys.stdin)):
             try:
                 choice = session.choose(line.weights, context=line.context, meta=line.meta)
             except AgentMarkError as error:
                 fault = SettingError(f"line {line.number}", str(error))
                 if not arguments.keep_going:
                     raise fault from None
-                print(json.dumps({"choice": None, "error": str(fault)}, ensure_ascii=False), flush=True)
+                print_json({"choice": None, "error": str(fault)})
                 unusable += 1
                 continue
             output: dict[str, Any] = {"choice": choice.behavior}
             if log is None:
                 output["record"] = choice.record.as_dict()
             else:
-                log.write(choice.record)
-            print(json.dumps(output, ensure_ascii=False), flush=True)
+                _write(log, choice.record)
+            print_json(output)
     finally:
         if log is not None:
             log.close()
     return EXIT_BAD_INPUT if unusable else EXIT_DONE
+
+
+def _write(log: LogWriter, record: StepRecord) -> None:
+    try:
+        log.write(record)
+    except OSError as error:
+        raise FileError(log.path, f"cannot be written: {error.strerror}") from None
 
 
 def _open_log(arguments: argparse.Namespace) -> LogWriter | None:

@@ -4,7 +4,8 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from agentmark.cli.common import EXIT_DONE, new_command
+from agentmark.cli.common import EXIT_DONE, new_command, printable, text
+from agentmark.errors import SettingError
 from agentmark.identity.registry import Registry
 
 
@@ -21,14 +22,16 @@ def add_parser(commands: Any) -> None:
         type=Path,
         help="the registry; --issue creates it, as a table if the name ends in .db, .sqlite or .sqlite3",
     )
-    parser.add_argument("--issue", metavar="NAME", help="give this name a random free payload")
-    parser.add_argument("--revoke", metavar="NAME", help="mark this name as no longer in use")
+    parser.add_argument("--issue", type=text, metavar="NAME", help="give this name a random free payload")
+    parser.add_argument("--revoke", type=text, metavar="NAME", help="mark this name as no longer in use")
     parser.add_argument("--payload-len", type=int, default=32, metavar="BITS", help="of a new registry (default 32)")
     parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
     if arguments.issue or arguments.revoke:
+        if arguments.registry.exists() and not arguments.registry.is_file():
+            raise SettingError(str(arguments.registry), "is not a file, and cannot be changed")
         with Registry.locked(arguments.registry):
             registry = _changed(arguments)
             registry.save(arguments.registry)
@@ -37,7 +40,7 @@ def run(arguments: argparse.Namespace) -> int:
     width = -(-registry.payload_len // 4)
     for identity in registry:
         revoked = f"  revoked {identity.revoked_at}" if identity.revoked_at else ""
-        print(f"{identity.payload:0{width}x}  {identity.issued_at or '-':<25}  {identity.name}{revoked}")
+        print(printable(f"{identity.payload:0{width}x}  {identity.issued_at or '-':<25}  {identity.name}{revoked}"))
     return EXIT_DONE
 
 

@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from agentmark.cli.common import EXIT_DONE, new_command
+from agentmark.cli.common import EXIT_DONE, new_command, printable, text
 from agentmark.errors import SettingError
 from agentmark.keys.shared import SharedKey
 
@@ -20,7 +20,7 @@ def add_parser(commands: Any) -> None:
     parser.add_argument(
         "--from", dest="master", type=Path, metavar="MASTER", help="derive a tenant's key from this key"
     )
-    parser.add_argument("--tenant", metavar="NAME", help="with --from: whose key to derive")
+    parser.add_argument("--tenant", type=text, metavar="NAME", help="with --from: whose key to derive")
     parser.set_defaults(run=run)
 
 
@@ -32,5 +32,6 @@ def run(arguments: argparse.Namespace) -> int:
     else:
         key = SharedKey.load(arguments.master).derive(arguments.tenant)
     key.save(arguments.file)
-    print(f"key {key.id} written to {arguments.file}; keep it secret, and keep a copy: without it no log can be read")
+    file = printable(arguments.file)
+    print(f"key {key.id} written to {file}; keep it secret, and keep a copy: without it no log can be read")
     return EXIT_DONE

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from agentmark.cli.common import text
 from agentmark.errors import SettingError
 
 if TYPE_CHECKING:
@@ -24,14 +25,17 @@ MAX_VERBALISED_TOKENS = 400
 
 def add_model_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--model", metavar="NAME", help=f"'{LOCAL}' for one on this machine, or the endpoint's name for it"
+        "--model", type=text, metavar="NAME", help=f"'{LOCAL}' for one on this machine, or the endpoint's name for it"
     )
     parser.add_argument(
         "--gguf", type=Path, metavar="FILE", help="a model file for this machine (default: SmolLM2-135M)"
     )
-    parser.add_argument("--base-url", metavar="URL", help="an OpenAI-compatible endpoint, for instance https://HOST/v1")
+    parser.add_argument(
+        "--base-url", type=text, metavar="URL", help="an OpenAI-compatible endpoint, for instance https://HOST/v1"
+    )
     parser.add_argument(
         "--api-key-env",
+        type=text,
         default=DEFAULT_KEY_VARIABLE,
         metavar="VARIABLE",
         help=f"environment variable with the endpoint's key (default: {DEFAULT_KEY_VARIABLE})",

@@ -1,19 +1,19 @@
 """`agentmark power`."""
 
 import argparse
-import json
 import time
 from collections.abc import Callable, Sequence
 from html import escape
 from pathlib import Path
 from typing import Any
 
-from agentmark.cli.common import EXIT_DONE, new_command, show_progress
+from agentmark.cli.common import EXIT_DONE, new_command, print_json, printable, show_progress
 from agentmark.core.distribution import BehaviorDistribution
 from agentmark.core.errors import DistributionError
 from agentmark.core.schemes import SCHEMES
 from agentmark.core.strict_json import Pairs, StrictJsonError, parse_json_pairs
 from agentmark.errors import SettingError
+from agentmark.files import read_small_file, write_text_file
 from agentmark.log.read.files import log_files
 from agentmark.log.read.open import open_log
 from agentmark.power import (
@@ -37,10 +37,11 @@ from agentmark.verify.verdict import DEFAULT_THRESHOLD
 
 COLOURS = 6
 PROGRESS_PAUSE_S = 2.0
+MAX_WEIGHTS_SIZE = 1 << 28
 
 NOTE = (
-    "Assumed: the verifier finds the payload (a claim, a registry, or a decoding that succeeds), decisions are\n"
-    "independent draws from these lists, and none is lost. The interval is that of the simulation."
+    "Assumed: the verifier finds the payload (a claim, a registry, or a decoding that succeeds), decisions are",
+    "independent draws from these lists, and none is lost. The interval is that of the simulation.",
 )
 
 
@@ -115,11 +116,11 @@ def run(arguments: argparse.Namespace) -> int:
     setups = [_setup(arguments, scheme) for scheme in _schemes(arguments)]
     results = [steps_needed(source, setup, progress=_paced(show_progress)) for setup in setups]
     if arguments.plot is not None:
-        arguments.plot.write_text(_plot(results, origin, page=arguments.plot.suffix == ".html"), encoding="utf-8")
+        write_text_file(arguments.plot, _plot(results, origin, page=arguments.plot.suffix == ".html"))
     if arguments.json:
-        print(json.dumps({"lists": origin, "results": [_as_dict(result) for result in results]}, indent=2))
+        print_json({"lists": origin, "results": [_as_dict(result) for result in results]}, indent=2)
     else:
-        print("\n".join(_lines(results, origin)))
+        print("\n".join(map(printable, _lines(results, origin))))
     return EXIT_DONE
 
 
@@ -156,7 +157,7 @@ def _sample(distributions: Sequence[BehaviorDistribution], name: str) -> Source:
 def _weight_lists(path: Path) -> list[BehaviorDistribution]:
     """One object of weights a line, as `embed` takes them."""
     lists = []
-    for number, line in enumerate(path.read_bytes().splitlines(), start=1):
+    for number, line in enumerate(read_small_file(path, MAX_WEIGHTS_SIZE).splitlines(), start=1):
         if not line.strip():
             continue
         where = f"{path}:{number}"
@@ -227,7 +228,7 @@ def _lines(results: Sequence[PowerResult], origin: str) -> list[str]:
         "  scheme  payload bits  evidence needed  bits a step    steps  95 % interval",
     ]
     rows = [_row(result, needed) for result in results for needed in result.needed]
-    return [*lines, *rows, "", NOTE]
+    return [*lines, *rows, "", *NOTE]
 
 
 def _entropy_words(result: PowerResult) -> str:

@@ -4,8 +4,12 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from agentmark.cli.common import EXIT_DONE, EXIT_NOT_ATTRIBUTED, new_command
+from agentmark.cli.common import EXIT_DONE, EXIT_NOT_ATTRIBUTED, new_command, printable
 from agentmark.core.strict_json import StrictJsonError, parse_json
+from agentmark.files import read_small_file
+
+# A report lists 2000 steps at most, in some megabytes.
+MAX_SIGNED_SIZE = 1 << 26
 
 
 def add_parser(commands: Any) -> None:
@@ -34,7 +38,8 @@ def make_key(arguments: argparse.Namespace) -> int:
 
     key = SigningKey.generate()
     key.save(arguments.file)
-    print(f"signing key written to {arguments.file}; keep it secret. Its public key, to give away:\n{key.public_key}")
+    print(f"signing key written to {printable(arguments.file)}; keep it secret. Its public key, to give away:")
+    print(key.public_key)
     return EXIT_DONE
 
 
@@ -42,9 +47,9 @@ def check(arguments: argparse.Namespace) -> int:
     from agentmark.report.signature import SignedReportError, check_report, report_digest
 
     try:
-        signed = parse_json(arguments.file.read_bytes())
-    except StrictJsonError:
-        raise SignedReportError(f"{arguments.file} is not JSON") from None
+        signed = parse_json(read_small_file(arguments.file, MAX_SIGNED_SIZE))
+    except StrictJsonError as error:
+        raise SignedReportError(f"{arguments.file} {error.fault}") from None
     signer = check_report(signed, public_key=arguments.public_key)
     if signer is None:
         whose = "by this key" if arguments.public_key else "of this report"
@@ -54,5 +59,6 @@ def check(arguments: argparse.Namespace) -> int:
     if arguments.public_key is None:
         print("Whose key that is, the file cannot prove: compare it, or pass the one you trust with --public-key.")
     report = signed["report"]
-    print(f"Report {report_digest(report)} of {report['made_at']}:\n{report['verdict']['sentence']}")
+    print(f"Report {report_digest(report)} of {printable(report['made_at'])}:")
+    print(printable(report["verdict"]["sentence"]))
     return EXIT_DONE

@@ -1,7 +1,6 @@
 """`agentmark verify`."""
 
 import argparse
-import json
 import sys
 from math import isinf
 from pathlib import Path
@@ -16,8 +15,10 @@ from agentmark.cli.common import (
     add_key_option,
     load_keys,
     new_command,
+    print_json,
     printable,
     show_progress,
+    text,
 )
 from agentmark.cli.verify_report import ReportFiles, repeating_command
 from agentmark.cli.weight_lines import parse_payload
@@ -48,6 +49,7 @@ def add_parser(commands: Any) -> None:
     parser.add_argument("--registry", type=Path, metavar="FILE", help="names of the identities")
     parser.add_argument(
         "--claim",
+        type=text,
         metavar="PAYLOAD",
         help="only ask whether it is this identity: a number, 0x..., or a name in the registry (which goes before a "
         "number); without a registry also text that fits",
@@ -74,7 +76,7 @@ def add_parser(commands: Any) -> None:
         help="the records are consecutive steps of one session (--session) that have lost their numbers and digests: "
         "find their place in it. Every place tried is paid for",
     )
-    parser.add_argument("--session", metavar="ID", help="with --find-offset: the session they are from")
+    parser.add_argument("--session", type=text, metavar="ID", help="with --find-offset: the session they are from")
     parser.add_argument(
         "--offsets",
         type=int,
@@ -182,7 +184,7 @@ def _claim(text: str | None, registry: Registry | None) -> PayloadLike:
 
 def _print(arguments: argparse.Namespace, answer: Answer) -> None:
     if arguments.json:
-        print(json.dumps(answer.report or answer.as_dict(), ensure_ascii=False, indent=2))
+        print_json(answer.report or answer.as_dict(), indent=2)
         return
     print("\n".join(map(printable, verdict_lines(answer))))
     for line in answer.passed_over:

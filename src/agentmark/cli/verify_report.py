@@ -7,8 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from agentmark.errors import SettingError
+from agentmark.files import write_text_file
 from agentmark.keys.signing import SigningKey
 from agentmark.report import Report, render_report, sign_report
+from agentmark.text import spelled_out_json
 from agentmark.verify.search.symbols import DEFAULT_SEARCH_LIMIT
 from agentmark.verify.verdict import DEFAULT_THRESHOLD
 
@@ -32,9 +34,9 @@ class ReportFiles:
     def write(self, report: Report) -> None:
         if self._page is not None:
             as_data = self._page.suffix == ".json"
-            self._page.write_text(_as_json(report) if as_data else render_report(report), encoding="utf-8")
+            write_text_file(self._page, _as_json(report) if as_data else render_report(report))
         if self._signed is not None and self._signing_key is not None:
-            self._signed.write_text(_as_json(sign_report(report, self._signing_key)), encoding="utf-8")
+            write_text_file(self._signed, _as_json(sign_report(report, self._signing_key)))
 
 
 def _check_output(path: Path, inputs: list[Path]) -> None:
@@ -46,7 +48,8 @@ def _check_output(path: Path, inputs: list[Path]) -> None:
 
 
 def _as_json(content: Any) -> str:
-    return json.dumps(content, ensure_ascii=False, indent=1) + "\n"
+    # A file too may be looked at in a terminal.
+    return spelled_out_json(json.dumps(content, ensure_ascii=False, indent=1)) + "\n"
 
 
 def repeating_command(arguments: argparse.Namespace) -> str:

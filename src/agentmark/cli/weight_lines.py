@@ -2,13 +2,17 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TextIO
 
 from agentmark.core.distribution import first_repeated
 from agentmark.core.strict_json import Pairs, StrictJsonError, parse_json_pairs
 from agentmark.errors import SettingError
 
 MEMBERS = ("weights", "context", "meta")
+# Far beyond any list of behaviors with its context.
+MAX_LINE_LEN = 1 << 24
+# Payloads have up to 4096 bits; Python itself refuses to read decimal numbers that are much longer than these.
+MAX_DIGITS = 4000
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +23,24 @@ class WeightLine:
     weights: list[tuple[str, Any]]
     context: dict[str, Any] | None = None
     meta: dict[str, Any] | None = None
+
+
+def input_lines(stream: TextIO | None) -> Iterator[str]:
+    """The lines of standard input, one at a time as they come."""
+    if stream is None:
+        raise SettingError("standard input", "is closed")
+    number = 0
+    while True:
+        number += 1
+        try:
+            line = stream.readline(MAX_LINE_LEN + 1)
+        except UnicodeDecodeError:
+            raise SettingError("standard input", f"is not UTF-8, in line {number} or soon after it") from None
+        if len(line) > MAX_LINE_LEN:
+            raise SettingError(f"line {number}", f"is longer than {MAX_LINE_LEN:,} characters")
+        if not line:
+            return
+        yield line
 
 
 def parse_weight_lines(lines: Iterable[str]) -> Iterator[WeightLine]:
@@ -63,6 +85,8 @@ def _plain(value: Any, where: str) -> Any:
 
 def parse_payload(text: str) -> int | str:
     """A number as people write it (42, 0042, 0x2a, 0b101010), or text."""
+    if len(text) > MAX_DIGITS and text.isdigit():
+        raise SettingError("payload", f"a number of {len(text):,} digits is longer than any payload")
     try:
         return int(text) if text.isdigit() else int(text, 0)
     except ValueError:

@@ -57,7 +57,9 @@ def _from_int(payload: int, payload_len: int | None) -> tuple[int, int]:
     if payload_len is None:
         raise PayloadError("a number needs payload_len, its length in bits")
     if payload < 0 or payload.bit_length() > payload_len:
-        raise PayloadError(f"{payload} does not fit {payload_len} bits")
+        # Python refuses to write out numbers of thousands of digits, and nobody would read them.
+        shown = str(payload) if payload.bit_length() <= 64 else f"a number of {payload.bit_length()} bits"
+        raise PayloadError(f"{shown} does not fit {payload_len} bits")
     return payload, payload_len
 
 

@@ -23,7 +23,7 @@ def render_model_page(result: ModelDemoResult) -> str:
         f"<p class=lead>{escape(result.model)} worked in an office for tenant <b>{escape(TENANT)}</b>: "
         f"{len(result.records)} decisions in {len(result.episodes)} tasks. {LOSS_RATE:.0%} of its log is gone, records "
         "of another agent are mixed in, and the rest is shuffled.</p>",
-        f"<p class=note>{escape(NEAR_CHANCE)}</p>" if result.near_chance else "",
+        f"<p class=note>{escape(' '.join(NEAR_CHANCE))}</p>" if result.near_chance else "",
         "<h2>Who was it?</h2>",
         verdict_panel(result.recovery),
         "<h2>How the evidence grows</h2>",

@@ -1,5 +1,7 @@
 """The demonstration with a model, as text for a terminal."""
 
+from shlex import quote
+
 from agentmark.core.distribution import TOTAL_WEIGHT
 from agentmark.demo.model_run import ModelDemoResult
 from agentmark.demo.recovery import recovery_lines
@@ -7,14 +9,15 @@ from agentmark.demo.run import TENANT
 from agentmark.record import StepRecord
 
 NEAR_CHANCE = (
-    "This model is so small that its choice of tools is near chance: it shows that the plumbing holds, and nothing\n"
-    "about how well an agent works. Give it a better one with --gguf FILE, or --base-url URL --model NAME."
+    "This model is so small that its choice of tools is near chance: it shows that the plumbing holds, and nothing",
+    "about how well an agent works. Give it a better one with --gguf FILE, or --base-url URL --model NAME.",
 )
 
 
-def render_model_text(result: ModelDemoResult) -> str:
-    parts = (_decision(result), _episodes(result), recovery_lines(result.recovery), _next_steps(result))
-    return "\n\n".join(["\n".join(part) for part in parts])
+def render_model_text(result: ModelDemoResult) -> list[str]:
+    """Line by line: what a model said may hold the end of a line."""
+    parts = (_decision(result), _episodes(result), recovery_lines(result.recovery))
+    return [*[line for part in parts for line in (*part, "")], *_next_steps(result)]
 
 
 def _decision(result: ModelDemoResult) -> list[str]:
@@ -49,15 +52,15 @@ def _episodes(result: ModelDemoResult) -> list[str]:
         f"    {tokens:,} tokens read, {written:,} written, in {result.seconds:.0f} s ({result.cpu_s:.0f} s of CPU)",
         f"    {result.mean_entropy:.2f} bits of entropy a decision{missing}; {result.unmarked} decisions unmarked",
     ]
-    return [*lines, NEAR_CHANCE] if result.near_chance else lines
+    return [*lines, *NEAR_CHANCE] if result.near_chance else lines
 
 
 def _next_steps(result: ModelDemoResult) -> list[str]:
     folder = result.folder
+    key, registry = quote(str(folder / "key.json")), quote(str(folder / "registry.jsonl"))
     return [
         "Look at the picture, then try it yourself:",
         f"    {folder / 'model.html'}",
-        f"    agentmark verify {result.recovery.path} --key {folder / 'key.json'} "
-        f"--registry {folder / 'registry.jsonl'}",
-        f"    agentmark inspect {folder / 'log-model.jsonl'}",
+        f"    agentmark verify {quote(str(result.recovery.path))} --key {key} --registry {registry}",
+        f"    agentmark inspect {quote(str(folder / 'log-model.jsonl'))}",
     ]

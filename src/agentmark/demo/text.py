@@ -1,22 +1,23 @@
 """The demonstration as text for a terminal."""
 
+from shlex import quote
+
 from agentmark.core.distribution import TOTAL_WEIGHT
 from agentmark.demo.recovery import recovery_lines
 from agentmark.demo.run import PAYLOAD_LEN, TENANT, DemoResult
 from agentmark.record import StepRecord
 
 
-def render_text(result: DemoResult) -> str:
-    return "\n".join(
-        [
-            *_decision(result.sample[0]),
-            "",
-            *_utility(result),
-            "",
-            *[line for recovery in result.recoveries for line in (*recovery_lines(recovery), "")],
-            *_next_steps(result),
-        ]
-    )
+def render_text(result: DemoResult) -> list[str]:
+    """Line by line: text of others in one may hold the end of a line."""
+    return [
+        *_decision(result.sample[0]),
+        "",
+        *_utility(result),
+        "",
+        *[line for recovery in result.recoveries for line in (*recovery_lines(recovery), "")],
+        *_next_steps(result),
+    ]
 
 
 def _decision(record: StepRecord) -> list[str]:
@@ -48,12 +49,12 @@ def _utility(result: DemoResult) -> list[str]:
 
 def _next_steps(result: DemoResult) -> list[str]:
     folder = result.folder
+    key, registry = quote(str(folder / "key.json")), quote(str(folder / "registry.jsonl"))
     return [
         f"The identity is {PAYLOAD_LEN} bits, {result.payload:#010x}, issued to {TENANT!r} in "
         f"{folder / 'registry.jsonl'}.",
         "Look at the picture, then try it yourself:",
         f"    {folder / 'demo.html'}",
-        f"    agentmark verify {result.recoveries[0].path} --key {folder / 'key.json'} "
-        f"--registry {folder / 'registry.jsonl'}",
-        f"    agentmark inspect {result.recoveries[0].path}",
+        f"    agentmark verify {quote(str(result.recoveries[0].path))} --key {key} --registry {registry}",
+        f"    agentmark inspect {quote(str(result.recoveries[0].path))}",
     ]

@@ -6,20 +6,30 @@ import secrets
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from pathlib import Path
+from string import hexdigits
 from typing import Any, Self
+from unicodedata import is_normalized
 
 from agentmark.core.canonical import is_unicode
 from agentmark.core.errors import PayloadError
-from agentmark.core.payload import check_payload_len
+from agentmark.core.payload import MAX_PAYLOAD_LEN, check_payload_len
 from agentmark.core.strict_json import RepeatedNameError, StrictJsonError, parse_json
+from agentmark.files import read_small_file
 from agentmark.identity.errors import RegistryError
+from agentmark.text import first_unprintable
 from agentmark.times import utc_now
 
 try:
     import fcntl
 except ImportError:  # Windows has no advisory locks of this kind; there a registry has one writer at a time.
     fcntl = None  # type: ignore[assignment]
+
+# Room for more than a million identities; what goes beyond is no registry, or one that never ends.
+MAX_REGISTRY_SIZE = 1 << 28
+# Names that are like a missing one are looked for only where that takes no time.
+COMPARED_NAMES, COMPARED_LEN = 10_000, 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +53,13 @@ class Registry:
             self.add(identity)
 
     def add(self, identity: Identity) -> None:
-        """Enter an identity; refuse a name or payload that is taken, or a payload that is too long."""
+        """Enter an identity; refuse a name or payload that is taken, a payload that is too long, or a name that can
+        look like another's."""
+        _check_looks(identity.name)
+        self._enter(identity)
+
+    def _enter(self, identity: Identity) -> None:
+        """Enter an identity that exists already, whatever its name looks like: old logs carry its payload."""
         if not identity.name:
             raise RegistryError("(no name)", "every identity needs a name")
         if not is_unicode(identity.name) or "\n" in identity.name:
@@ -51,7 +67,8 @@ class Registry:
         if identity.name in self._by_name:
             raise RegistryError(repr(identity.name), "this name is issued already")
         if not 0 <= identity.payload < 1 << self.payload_len:
-            raise RegistryError(repr(identity.name), f"payload {identity.payload} does not fit {self.payload_len} bits")
+            # Not the payload itself: what is far too long for one may be a secret that strayed here.
+            raise RegistryError(repr(identity.name), f"its payload does not fit {self.payload_len} bits")
         holder = self._by_payload.get(identity.payload)
         if holder is not None:
             raise RegistryError(repr(identity.name), f"payload {identity.payload:#x} belongs to {holder.name!r}")
@@ -78,8 +95,15 @@ class Registry:
     def named(self, name: str) -> Identity:
         identity = self._by_name.get(name)
         if identity is None:
-            raise RegistryError(repr(name), "no such identity; issue it first")
+            raise RegistryError(repr(name), f"no such identity{self._like(name)}; issue it first")
         return identity
+
+    def _like(self, name: str) -> str:
+        """Names that may have been meant, as part of a sentence."""
+        if len(self) > COMPARED_NAMES or len(name) > COMPARED_LEN:
+            return ""
+        close = get_close_matches(name, [known for known in self._by_name if len(known) <= COMPARED_LEN])
+        return f", but there is {' and '.join([repr(known) for known in close])}" if close else ""
 
     def holder(self, payload: int) -> Identity | None:
         """Whose payload this is, if anyone's."""
@@ -98,19 +122,21 @@ class Registry:
     def load(cls, path: str | os.PathLike[str]) -> Self:
         """Read a registry: a file of lines, or a SQLite table (.db, .sqlite, .sqlite3, or a file that is one)."""
         if is_table(path):
-            from agentmark.identity.table import read_rows as read
+            from agentmark.identity.table import read_rows
+
+            entries = read_rows(path, MAX_REGISTRY_SIZE)
         else:
-            read = _read_lines
-        entries = read(path)
+            entries = _read_lines(path)
         where, head = next(entries)
         if head.get("agentmark_registry") != 1:
             raise RegistryError(where, "is not the head of an AgentMark registry of version 1")
         try:
             registry = cls(check_payload_len(head.get("payload_len")))  # type: ignore[arg-type]
-        except PayloadError as error:
-            raise RegistryError(where, error.fault) from None
+        except PayloadError:
+            fault = f"payload_len is not an integer, or one outside 0..{MAX_PAYLOAD_LEN}"
+            raise RegistryError(where, fault) from None
         for where, entry in entries:
-            registry.add(_identity(entry, where))
+            registry._enter(_identity(entry, where))
         return registry
 
     @staticmethod
@@ -163,7 +189,7 @@ def _read_lines(path: str | os.PathLike[str]) -> Iterator[tuple[str, dict[str, A
     """A head line with the payload length, then one identity a line; each with its place for error messages."""
     try:
         # Not splitlines: a name may hold a character that it takes for a line's end.
-        lines = Path(path).read_text(encoding="utf-8").split("\n")
+        lines = read_small_file(path, MAX_REGISTRY_SIZE).decode("utf-8").split("\n")
     except UnicodeDecodeError:
         raise RegistryError(str(path), "is not UTF-8 text") from None
     if not lines[0].strip():
@@ -177,12 +203,19 @@ def _write_lines(path: str | os.PathLike[str], entries: Sequence[dict[str, Any]]
     import tempfile
 
     target = Path(path)
-    descriptor, draft = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
-    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-        file.writelines([json.dumps(entry, ensure_ascii=False) + "\n" for entry in entries])
-        file.flush()
-        os.fsync(file.fileno())
-    Path(draft).replace(target)
+    try:
+        descriptor, draft = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+        try:
+            with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+                file.writelines([json.dumps(entry, ensure_ascii=False) + "\n" for entry in entries])
+                file.flush()
+                os.fsync(file.fileno())
+            Path(draft).replace(target)
+        except OSError:
+            Path(draft).unlink(missing_ok=True)
+            raise
+    except OSError as error:
+        raise RegistryError(str(path), f"cannot be written: {error.strerror}") from None
 
 
 def _parse(line: str, where: str) -> dict[str, Any]:
@@ -201,10 +234,24 @@ def _identity(content: dict[str, Any], where: str) -> Identity:
     name, payload = content.get("name"), content.get("payload")
     if not isinstance(name, str):
         raise RegistryError(where, "has no name")
-    try:
-        number = int(payload, 16) if isinstance(payload, str) else -1
-    except ValueError:
-        number = -1
-    if number < 0:
-        raise RegistryError(where, f"payload {payload!r} of {name!r} is not hexadecimal text")
-    return Identity(name, number, content.get("issued_at"), content.get("revoked_at"))
+    if not isinstance(payload, str) or not payload or not set(payload) <= set(hexdigits):
+        # Neither name nor payload is repeated: a secret that strayed into a registry may be either.
+        raise RegistryError(where, "its payload is not hexadecimal text")
+    for member in ("issued_at", "revoked_at"):
+        if not isinstance(content.get(member), str | None):
+            raise RegistryError(where, f"{member} is not a date as text, or null")
+    return Identity(name, int(payload, 16), content.get("issued_at"), content.get("revoked_at"))
+
+
+def _check_looks(name: str) -> None:
+    """Refuse a new name that can look like another's: with what does not print, spaces at its ends, or spelled apart
+    in code points only."""
+    odd = first_unprintable(name)
+    if odd == "\\n":
+        raise RegistryError(repr(name), "a name is one line of text")
+    if odd is not None:
+        raise RegistryError(repr(name), f"{odd} does not print: the name could look like another's")
+    if name != name.strip():
+        raise RegistryError(repr(name), "begins or ends with a space: it could look like another's name")
+    if not is_normalized("NFC", name):
+        raise RegistryError(repr(name), "is not in composed form (NFC): it could look like another's name")

@@ -2,6 +2,8 @@
 
 import json
 import os
+import re
+import shlex
 import stat
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -13,6 +15,10 @@ from agentmark.core.strict_json import StrictJsonError, parse_json
 KEY_SIZE = 32
 # 32 random bytes hold about 30 distinct values; fewer than this happens by chance less than once in 10^12 keys.
 MIN_DISTINCT_BYTES = 18
+# A key file has some 120 bytes.
+MAX_KEY_FILE_SIZE = 1 << 16
+# Digits that may be a secret, or most of one that was cut when it was copied. Key ids and sessions are shorter.
+SECRET_LIKE = re.compile("[0-9A-Fa-f]{48,}")
 
 # The error of a kind of key, made from its source and its fault.
 Refusal = Callable[[str, str], AgentMarkError]
@@ -42,6 +48,11 @@ class Secret:
         )
 
 
+def without_secrets(text: str) -> str:
+    """The text of an error without what may be a secret: one that was typed where a file, a name or a number goes."""
+    return SECRET_LIKE.sub(lambda digits: f"({len(digits[0])} hex digits, not shown)", text)
+
+
 def weakness(secret: object) -> str | None:
     """Why these cannot be 32 random bytes, or None."""
     if not isinstance(secret, (bytes, bytearray)):
@@ -67,10 +78,17 @@ def read_private(path: Path, error: Refusal) -> bytes:
                 raise error(source, "is not a regular file")
             if os.name == "posix" and mode & 0o077:
                 shown = f"{stat.S_IMODE(mode):04o}"
-                raise error(source, f"can be read by others (mode {shown}); run `chmod 600 {source}`")
-            return file.read()
+                raise error(source, f"can be read by others (mode {shown}); run `chmod 600 {shlex.quote(source)}`")
+            data = file.read(MAX_KEY_FILE_SIZE + 1)
     except OSError as fault:
         raise error(source, f"cannot be read: {fault.strerror}") from None
+    except ValueError as fault:
+        if isinstance(fault, AgentMarkError):
+            raise
+        raise error(source, "is not a name that a file can have") from None
+    if len(data) > MAX_KEY_FILE_SIZE:
+        raise error(source, f"is larger than {MAX_KEY_FILE_SIZE:,} bytes, which no key file is")
+    return data
 
 
 def write_private(path: str | os.PathLike[str], content: Mapping[str, Any], error: Refusal) -> None:
@@ -81,10 +99,17 @@ def write_private(path: str | os.PathLike[str], content: Mapping[str, Any], erro
         raise error(str(path), "exists already; choose another name") from None
     except OSError as fault:
         raise error(str(path), f"cannot be written: {fault.strerror}") from None
-    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-        file.write(json.dumps(content) + "\n")
-        file.flush()
-        os.fsync(file.fileno())
+    except ValueError:
+        raise error(str(path), "is not a name that a file can have") from None
+    try:
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            file.write(json.dumps(content) + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError as fault:
+        # Half a key is no key, and its name must be free for the next try.
+        Path(path).unlink(missing_ok=True)
+        raise error(str(path), f"cannot be written: {fault.strerror}") from None
 
 
 def json_or_none(data: bytes) -> Any:

@@ -7,6 +7,7 @@ from pathlib import Path
 from string import hexdigits
 from typing import Any, Self
 
+from agentmark.core.canonical import is_unicode
 from agentmark.core.prf import ARGUMENTS, DERIVE, DIGEST_SIZE, KEY_ID, derive_step_key, prf
 from agentmark.keys.errors import KeyFileError
 from agentmark.keys.secret import KEY_SIZE, Secret, json_or_none, read_private, weakness, write_private
@@ -80,6 +81,8 @@ class SharedKey(Secret):
         """The key of one tenant. It can be handed to an auditor: it opens no other tenant's logs, nor this key."""
         if not name:
             raise KeyFileError(f"derived from {self.id}", "the name is empty")
+        if not is_unicode(name):
+            raise KeyFileError(f"derived from {self.id}", "the name holds a lone surrogate, which has no bytes")
         return type(self)(
             prf(self._secret, DERIVE, name.encode("utf-8"), size=KEY_SIZE), source=f"derived for {name!r}"
         )
@@ -114,17 +117,18 @@ def _secret_in_file(path: Path, source: str) -> bytes:
     secret = _from_hex(content["secret"], source)
     stated = content.get("id")
     if stated is not None and len(secret) == KEY_SIZE and stated != prf(secret, KEY_ID, size=8).hex():
-        raise KeyFileError(source, f"says it holds key {stated}, but its secret belongs to another key id")
+        raise KeyFileError(source, "its secret belongs to another key id than the one it states")
     return secret
 
 
 def _parse_key_file(data: bytes, source: str) -> dict[str, Any]:
+    """The members of a key file. No value of it is part of an error: any of them may be the secret."""
     content = json_or_none(data)
     if not isinstance(content, dict) or "secret" not in content:
         raise KeyFileError(source, "is not an AgentMark key file (JSON with agentmark_key, id, secret)")
-    if content.get("agentmark_key") != KEY_FILE_VERSION:
-        found = content.get("agentmark_key")
-        raise KeyFileError(source, f"has version {found!r}; this build reads version {KEY_FILE_VERSION}")
+    version = content.get("agentmark_key")
+    if type(version) is not int or version != KEY_FILE_VERSION:
+        raise KeyFileError(source, f"agentmark_key is not {KEY_FILE_VERSION}, the version that this build reads")
     return content
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from agentmark.core.errors import AgentMarkError
-from agentmark.keys.secret import KEY_SIZE, Secret, json_or_none, read_private, weakness, write_private
+from agentmark.keys.secret import KEY_SIZE, Secret, json_or_none, read_private, weakness, without_secrets, write_private
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
@@ -23,8 +23,9 @@ class SigningError(AgentMarkError, ValueError):
     """A signing key that is missing, weak, damaged or readable by others, or no package to sign with."""
 
     def __init__(self, source: str, fault: str) -> None:
-        super().__init__(f"signing key {source}: {fault}")
-        self.source = source
+        # As with a shared key: a secret that was given in place of its file is not repeated.
+        self.source = without_secrets(source)
+        super().__init__(f"signing key {self.source}: {fault}")
         self.fault = fault
 
 
@@ -137,13 +138,15 @@ def _missing_package() -> SigningError:
 
 
 def _parse_key_file(data: bytes, source: str) -> dict[str, Any]:
+    """The members of a key file. No value of it is part of an error: any of them may be the secret."""
     content = json_or_none(data)
     if not isinstance(content, dict) or "secret" not in content or "agentmark_signing_key" not in content:
         fault = "is not an AgentMark signing key file (JSON with agentmark_signing_key, public_key, secret)"
         raise SigningError(source, fault)
     version = content["agentmark_signing_key"]
     if type(version) is not int or version != SIGNING_KEY_FILE_VERSION:
-        raise SigningError(source, f"has version {version!r}; this build reads version {SIGNING_KEY_FILE_VERSION}")
+        fault = f"agentmark_signing_key is not {SIGNING_KEY_FILE_VERSION}, the version that this build reads"
+        raise SigningError(source, fault)
     return content
 
 

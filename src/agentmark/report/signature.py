@@ -1,19 +1,27 @@
 """Signed reports: Ed25519 over the canonical bytes, so that a report can be relied on without the shared key."""
 
 from hashlib import sha256
-from typing import Any
+from typing import Any, TypedDict
 
 from agentmark.core.canonical import canonical_bytes
 from agentmark.core.errors import AgentMarkError, ContextError
 from agentmark.keys.signing import SigningKey, check_public_key, verify_signature
 from agentmark.report.content import REPORT_VERSION, Report
+from agentmark.report.shape import shape_fault
 
 REPORT_LABEL = b"agentmark/1 report"
 ALGORITHM = "Ed25519"
 
 
+class SignaturePart(TypedDict):
+    algorithm: str
+    public_key: str
+    value: str
+
+
 class SignedReportError(AgentMarkError, ValueError):
-    """A file that is not a signed report of this version. A wrong signature is no error: it is a finding."""
+    """Data that is not a signed report of this version, whoever signed it. A wrong signature is no error: it is a
+    finding."""
 
     def __init__(self, fault: str) -> None:
         super().__init__(f"signed report: {fault}")
@@ -40,28 +48,35 @@ def sign_report(report: Report, key: SigningKey) -> dict[str, Any]:
 def check_report(signed: object, *, public_key: str | None = None) -> str | None:
     """The public key that signed this report, or None when the signature is not of this report or not by that key.
 
-    Without `public_key` it only shows that the holder of the key inside the file signed it, whoever that is.
+    Without `public_key` it only shows that the holder of the key inside the file signed it, whoever that is. What they
+    signed must be a report: exactly its members, of their types, at every level.
     """
     report, signature = _parts(signed)
-    signer = signature.get("public_key")
+    signer = signature["public_key"]
     if public_key is not None and signer != check_public_key(public_key):
         return None
-    value = signature.get("value")
-    if signature.get("algorithm") != ALGORITHM or not isinstance(signer, str) or not isinstance(value, str):
-        raise SignedReportError(f"its signature is not of {ALGORITHM} with public_key and value")
     try:
         message = canonical_bytes(report)
     except ContextError as error:
         raise SignedReportError(f"{error.field}: {error.fault}") from None
-    return signer if verify_signature(signer, REPORT_LABEL, message, value) else None
+    if not verify_signature(signer, REPORT_LABEL, message, signature["value"]):
+        return None
+    fault = shape_fault(report, Report, "report")
+    if fault is not None:
+        raise SignedReportError(fault)
+    return signer
 
 
-def _parts(signed: object) -> tuple[dict[str, Any], dict[str, Any]]:
-    report = signed.get("report") if isinstance(signed, dict) else None
-    signature = signed.get("signature") if isinstance(signed, dict) else None
-    if not isinstance(report, dict) or not isinstance(signature, dict):
-        raise SignedReportError("is not a JSON object of report and signature")
-    if report.get("agentmark_report") != REPORT_VERSION:
-        found = report.get("agentmark_report")
-        raise SignedReportError(f"has version {found!r}; this build reads version {REPORT_VERSION}")
+def _parts(signed: object) -> tuple[dict[str, Any], SignaturePart]:
+    if not isinstance(signed, dict) or set(signed) != {"report", "signature"}:
+        raise SignedReportError("is not a JSON object of report and signature, and nothing beside them")
+    report, signature = signed["report"], signed["signature"]
+    fault = shape_fault(signature, SignaturePart, "signature")
+    if fault is not None:
+        raise SignedReportError(fault)
+    if signature["algorithm"] != ALGORITHM:
+        raise SignedReportError(f"signature.algorithm is not {ALGORITHM}")
+    version = report.get("agentmark_report") if isinstance(report, dict) else None
+    if type(version) is not int or version != REPORT_VERSION:
+        raise SignedReportError(f"report.agentmark_report is not {REPORT_VERSION}, the version that this build reads")
     return report, signature

@@ -1,0 +1,35 @@
+"""Text of others, where people read it: on a terminal, on a page, in a list of names.
+
+What does not print can steer a terminal, turn the order of the letters around it, or hide: control characters, marks of
+direction, ends of lines and paragraphs, spaces without width or of odd width, tags, halves of surrogate pairs, and code
+points that nobody has given a meaning. Letters, marks, digits and signs of all scripts print.
+"""
+
+# Joiners that emoji and some scripts need, for places where nothing depends on telling two names apart.
+JOINERS = "\u200c\u200d"
+
+
+def spelled_out(text: str, *, keep: str = "") -> str:
+    """The text with everything that does not print as an escape of Python's: \\x1b, \\u202e, \\U000e0041."""
+    if text.isprintable():
+        return text
+    return "".join([c if c.isprintable() or c in keep else c.encode("unicode_escape").decode("ascii") for c in text])
+
+
+def spelled_out_json(document: str) -> str:
+    """A JSON document in the escapes of JSON. It says the same: outside strings JSON has nothing that does not print
+    but ends of lines, which are kept."""
+    if document.isprintable():
+        return document
+    return "".join([c if c.isprintable() or c == "\n" else _json_escape(c) for c in document])
+
+
+def first_unprintable(text: str) -> str | None:
+    """The first character that does not print, as an escape; None if all do."""
+    return next((c.encode("unicode_escape").decode("ascii") for c in text if not c.isprintable()), None)
+
+
+def _json_escape(character: str) -> str:
+    # Beyond U+FFFF, JSON names a character by the two halves of UTF-16. A half that stands alone stays one.
+    units = character.encode("utf-16-be", "surrogatepass")
+    return "".join([f"\\u{units[i : i + 2].hex()}" for i in range(0, len(units), 2)])

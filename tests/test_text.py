@@ -1,0 +1,54 @@
+"""What of a text is spelled out, and what is left as it is."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentmark.text import JOINERS, first_unprintable, spelled_out, spelled_out_json
+
+STEERING = {
+    "\x1b": "\\x1b",
+    "\n": "\\n",
+    "\x7f": "\\x7f",
+    "\x9b": "\\x9b",
+    "\u061c": "\\u061c",
+    "\u200b": "\\u200b",
+    "\u200e": "\\u200e",
+    "\u2028": "\\u2028",
+    "\u202e": "\\u202e",
+    "\u2066": "\\u2066",
+    "\ufeff": "\\ufeff",
+    "\ud800": "\\ud800",
+    "\U000e0041": "\\U000e0041",
+}
+
+
+@pytest.mark.parametrize("character", STEERING)
+def test_what_steers_or_hides_is_spelled_out(character: str) -> None:
+    assert spelled_out(f"a{character}b") == f"a{STEERING[character]}b"
+    assert first_unprintable(f"a{character}b") == STEERING[character]
+
+
+@pytest.mark.parametrize("text", ["zürich", "東京", "דוד", "محمد", "हिन्दी", "e\u0301", "🙂", "a b", "", "50 % \\ \"'"])
+def test_letters_of_all_scripts_stay(text: str) -> None:
+    assert spelled_out(text) == text
+    assert first_unprintable(text) is None
+
+
+def test_joiners_are_kept_where_they_are_asked_for() -> None:
+    assert spelled_out("क्\u200dष", keep=JOINERS) == "क्\u200dष"
+    assert spelled_out("क्\u200dष") == "क्\\u200dष"
+
+
+@given(st.text(), st.sampled_from([None, 1]))
+def test_a_json_document_says_the_same_and_steers_nothing(text: str, indent: int | None) -> None:
+    document = spelled_out_json(json.dumps({text: [text]}, ensure_ascii=False, indent=indent))
+    assert json.loads(document) == {text: [text]}
+    assert all(line.isprintable() for line in document.split("\n"))
+
+
+@pytest.mark.parametrize("text", list(STEERING))
+def test_each_of_them_survives_json(text: str) -> None:
+    assert json.loads(spelled_out_json(json.dumps(text, ensure_ascii=False))) == text
