@@ -56,7 +56,7 @@ COUNTS = {
         "registries.invalid": 33,
     },
     "keys": {"keys": 6, "invalid": 9},
-    "lines": {"lines": 123, "logs": 23},
+    "lines": {"lines": 131, "logs": 23},
     "log": {"logs": 25, "lengths": 17},
     "record": {"valid": 35, "invalid": 96},
     "scheme_f": {"steps": 33, "impossible": 4, "code": 2182},

@@ -8,7 +8,7 @@ import gzip
 import re
 import zlib
 from collections.abc import Callable
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 TOTAL = 2**32
@@ -310,8 +310,10 @@ def plain(value: Any) -> Any:
 
 
 def is_utc(value: Any) -> bool:
+    pattern = r"([0-9]{4}-[0-9]{2}-[0-9]{2})T([0-9]{2}:[0-9]{2}:[0-9]{2})(\.[0-9]{1,9})?(Z|\+00:00)"
+    found = re.fullmatch(pattern, value) if type(value) is str else None
     try:
-        return is_text(value) and datetime.fromisoformat(value).utcoffset() == timedelta(0)
+        return found is not None and bool(datetime.strptime(f"{found[1]} {found[2]}", "%Y-%m-%d %H:%M:%S"))
     except ValueError:
         return False
 
