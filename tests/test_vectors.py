@@ -1,7 +1,9 @@
 """The package against vectors written by independent code (tools/make_vectors.py, from docs/spec.md alone)."""
 
 import json
+from functools import reduce
 from hashlib import blake2b, sha256
+from operator import getitem
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +13,21 @@ from agentmark import (
     BehaviorDistribution,
     ContextError,
     DistributionError,
+    Identity,
     KeyFileError,
     RecordError,
+    Registry,
+    RegistryError,
     SharedKey,
+    SigningError,
+    SigningKey,
     StepRecord,
     Verifier,
+    open_log,
+    read_log,
 )
+from agentmark.chain.checkpoint import Checkpoint
+from agentmark.chain.links import link_digest, start_digest
 from agentmark.core import scheme_f, scheme_r
 from agentmark.core.canonical import canonical_bytes
 from agentmark.core.context import context_digest
@@ -25,17 +36,49 @@ from agentmark.core.distribution import TOTAL_WEIGHT
 from agentmark.core.prf import F_DRAW, F_PAD, F_ROWS, R_PAD, R_ROWS, derive_step_key, prf
 from agentmark.core.recombination import bin_weights, select_bin, slice_heights
 from agentmark.core.rlnc import coefficient_rows, pad_bits
+from agentmark.verify.prices import Prices
 
 VECTORS = Path(__file__).parents[1] / "vectors"
+
+# How many cases each list of each file holds: a case that is lost from a file would pass unseen.
+COUNTS = {
+    "chain": {"starts": 7, "links": 10, "checkpoints": 2},
+    "context": {"valid": 16, "invalid": 17},
+    "distribution": {"valid": 28, "invalid": 18},
+    "evidence": {"claims": 31, "partial": 19, "ownership": 21, "prices": 20, "ties": 4},
+    "files": {
+        "key_files.valid": 7,
+        "key_files.invalid": 21,
+        "key_files.modes": 6,
+        "signing_key_files.valid": 2,
+        "signing_key_files.invalid": 10,
+        "registries.valid": 7,
+        "registries.invalid": 33,
+    },
+    "keys": {"keys": 6, "invalid": 9},
+    "lines": {"lines": 131, "logs": 23},
+    "log": {"logs": 25, "lengths": 17},
+    "record": {"valid": 35, "invalid": 96},
+    "scheme_f": {"steps": 33, "impossible": 4, "code": 2182},
+    "scheme_r": {"steps": 28, "impossible": 4, "near_ties": 17},
+}
 
 
 def load(name: str) -> Any:
     return json.loads((VECTORS / f"{name}.json").read_text(encoding="utf-8"))
 
 
-def cases(name: str, member: str) -> Any:
-    entries = load(name)[member]
+def cases(name: str, *members: str) -> Any:
+    entries = reduce(getitem, members, load(name))
     return pytest.mark.parametrize("case", entries, ids=[str(entry.get("name", i)) for i, entry in enumerate(entries)])
+
+
+def test_no_case_is_lost() -> None:
+    assert sorted(path.stem for path in VECTORS.glob("*.json")) == sorted(COUNTS)
+    for name, counts in COUNTS.items():
+        content = load(name)
+        found = {path: len(reduce(getitem, path.split("."), content)) for path in counts}
+        assert found == counts, name
 
 
 @cases("context", "valid")
@@ -222,6 +265,168 @@ def test_part_of_a_list(case: dict[str, Any]) -> None:
     assert list(soft.rows) == [int(row or "0", 16) for row in case["rows"]]
     assert f"{soft.pad:08b}" == case["pad"]
     assert list(soft.values) == pytest.approx([float(value) for value in case["e_values"]], rel=2.0**-40)
+
+
+@cases("evidence", "ownership")
+def test_ownership(case: dict[str, Any]) -> None:
+    key = SharedKey(bytes.fromhex(case["secret"]))
+    records = [StepRecord.from_json(line) for line in case["lines"]]
+    noise = None if case["noise"] is None else float(case["noise"])
+    verifier = Verifier(key, payload_len=case["payload_len"], noise=noise)
+    ownership = verifier.verify(records, claim=int(case["payload"] or "0", 16)).ownership_bits
+    assert ownership is not None
+    if case["ownership_millibits"] is None:
+        assert ownership == float("-inf")
+    else:
+        assert abs(1000 * ownership - case["ownership_millibits"]) <= 1
+
+
+@cases("evidence", "prices")
+def test_price(case: dict[str, Any]) -> None:
+    payload, payload_len = int(case["payload"] or "0", 16), case["payload_len"]
+    registry = None
+    if case["registry"] is not None:
+        entries = [
+            Identity(f"n{i}", int(text or "0", 16), revoked_at="2026-01-31T09:30:00+00:00" if revoked else None)
+            for i, (text, revoked) in enumerate(case["registry"])
+        ]
+        registry = Registry(payload_len, entries)
+    prices = Prices(registry).for_tries(case["tries"])
+    bits = prices.of_claim if case["claim"] else prices.of(payload, payload_len)
+    assert round(1000 * bits) == case["price_millibits"]
+
+
+@cases("evidence", "ties")
+def test_of_equals_the_smallest(case: dict[str, Any]) -> None:
+    registry = Registry(case["payload_len"], [Identity(text, int(text, 16)) for text in case["registry"]])
+    records = [StepRecord.from_json(line) for line in case["lines"]]
+    verdict = Verifier(SharedKey(bytes.fromhex(case["secret"])), registry=registry).verify(records)
+    assert verdict.candidate == int(case["candidate"], 16)
+    assert not verdict.accepted
+    assert abs(1000 * verdict.evidence_bits - case["evidence_millibits"]) <= 1
+
+
+@cases("log", "lengths")
+def test_stated_length(case: dict[str, Any]) -> None:
+    keys = [SharedKey(bytes.fromhex(secret)) for secret in case["secrets"]]
+    records = [StepRecord.from_json(line) for line in case["lines"]]
+    assert Verifier(keys).take_in(records).payload_len == case["payload_len"]
+
+
+def test_chain_starts() -> None:
+    for case in load("chain")["starts"]:
+        assert start_digest(case["session"]) == case["prev"]
+
+
+@cases("chain", "links")
+def test_link(case: dict[str, Any]) -> None:
+    assert link_digest(StepRecord.from_json(case["line"])) == case["digest"]
+
+
+@cases("chain", "checkpoints")
+def test_checkpoint_digest(case: dict[str, Any]) -> None:
+    assert Checkpoint.from_json(case["line"]).digest == case["digest"]
+
+
+@cases("lines", "lines")
+def test_line(case: dict[str, Any], tmp_path: Path) -> None:
+    line = bytes.fromhex(case["line"]) + (b"\n" if case["line_feed"] else b"")
+    assert told(tmp_path, line) == [[1, case["outcome"]]]
+    if case["outcome"] == "bad":
+        with pytest.raises(RecordError) as caught:
+            list(open_log(tmp_path / "log", as_json_lines=True))
+        field = caught.value.field
+        assert field == case["field"] or field.replace("[", ".").split(".")[0] == case["field"]
+
+
+@cases("lines", "logs")
+def test_lines_of_a_log(case: dict[str, Any], tmp_path: Path) -> None:
+    assert told(tmp_path, bytes.fromhex(case["file"])) == case["lines"]
+
+
+def told(folder: Path, data: bytes) -> list[list[Any]]:
+    """What each line is, as a reader tells it that passes over bad lines."""
+    (folder / "log").write_bytes(data)
+    log = read_log(folder / "log", skip_bad=True, as_json_lines=True)
+    found = [(entry.line, "record") for entry in log.entries]
+    found += [(checkpoint.line, "checkpoint") for checkpoint in log.summary.checkpoints]
+    found += [(number, "cut short") for number in log.summary.torn_lines]
+    found += [(int(error.where.split(":")[1]), "bad") for error in log.summary.bad_lines]
+    found += [(int(error.where.split(":")[1]), "bad checkpoint") for error in log.summary.bad_checkpoints]
+    return [[number, outcome] for number, outcome in sorted(found)]
+
+
+@cases("files", "key_files", "valid")
+def test_key_file(case: dict[str, Any], tmp_path: Path) -> None:
+    path = private_file(tmp_path, case["text"])
+    key = SharedKey.load(path)
+    assert key.id == case["id"]
+    if case["name"] in ("as written", "of a tenant"):
+        key.save(tmp_path / "again.json")
+        assert (tmp_path / "again.json").read_bytes() == path.read_bytes()
+        assert (tmp_path / "again.json").stat().st_mode & 0o777 == 0o600
+
+
+@cases("files", "key_files", "invalid")
+def test_invalid_key_file(case: dict[str, Any], tmp_path: Path) -> None:
+    with pytest.raises(KeyFileError):
+        SharedKey.load(private_file(tmp_path, case["text"]))
+
+
+def test_modes_of_key_files(tmp_path: Path) -> None:
+    for case in load("files")["key_files"]["modes"]:
+        path = private_file(tmp_path, case["text"], case["mode"])
+        if case["accepted"]:
+            SharedKey.load(path)
+        else:
+            with pytest.raises(KeyFileError, match="read by others"):
+                SharedKey.load(path)
+
+
+@cases("files", "signing_key_files", "valid")
+def test_signing_key_file(case: dict[str, Any], tmp_path: Path) -> None:
+    path = private_file(tmp_path, case["text"])
+    key = SigningKey.load(path)
+    assert key.public_key == case["public_key"]
+    if case["name"] == "as written":
+        key.save(tmp_path / "again.json")
+        assert (tmp_path / "again.json").read_bytes() == path.read_bytes()
+
+
+@cases("files", "signing_key_files", "invalid")
+def test_invalid_signing_key_file(case: dict[str, Any], tmp_path: Path) -> None:
+    with pytest.raises(SigningError):
+        SigningKey.load(private_file(tmp_path, case["text"]))
+
+
+@cases("files", "registries", "valid")
+def test_registry_file(case: dict[str, Any], tmp_path: Path) -> None:
+    path = private_file(tmp_path, case["text"])
+    registry = Registry.load(path)
+    assert registry.payload_len == case["payload_len"]
+    expected = [
+        Identity(entry["name"], int(entry["payload"], 16), entry["issued_at"], entry["revoked_at"])
+        for entry in case["entries"]
+    ]
+    assert list(registry) == expected
+    if case["name"] in ("as written", "no entries", "L = 0"):
+        registry.save(tmp_path / "again.jsonl")
+        assert (tmp_path / "again.jsonl").read_bytes() == path.read_bytes()
+        assert (tmp_path / "again.jsonl").stat().st_mode & 0o777 == 0o600
+
+
+@cases("files", "registries", "invalid")
+def test_invalid_registry_file(case: dict[str, Any], tmp_path: Path) -> None:
+    with pytest.raises(RegistryError):
+        Registry.load(private_file(tmp_path, case["text"]))
+
+
+def private_file(folder: Path, text: str, mode: str = "0600") -> Path:
+    path = folder / "file"
+    path.unlink(missing_ok=True)
+    path.write_bytes(text.encode())
+    path.chmod(int(mode, 8))
+    return path
 
 
 @pytest.mark.parametrize("scheme", ["f", "r"])

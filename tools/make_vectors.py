@@ -1,7 +1,8 @@
 """Write the test vectors in vectors/: a second implementation of docs/spec.md that shares no code with the package.
 
 It is written for reading next to the specification, not for speed: bits are text of 0 and 1, numbers are fractions.
-Run `python tools/make_vectors.py`; the files do not depend on the machine.
+Run `python tools/make_vectors.py`; the files do not depend on the machine. What a line of a log is (sections 8 and 8.2)
+is told by `tools/spec_reader.py`, which shares no code with the package either.
 """
 
 import functools
@@ -9,11 +10,15 @@ import hashlib
 import itertools
 import json
 import math
+import zlib
+from collections import defaultdict
 from collections.abc import Callable
 from decimal import Context, Decimal
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
+
+import spec_reader
 
 VECTORS = Path(__file__).resolve().parent.parent / "vectors"
 TOTAL = 2**32
@@ -353,13 +358,18 @@ def is_copy(record: Case, kept: Case) -> bool:
 def verify(records: list[Case], secret: bytes, length: int) -> Case:
     equations: list[tuple[int, int]] = []
     sets: list[tuple[list[int], str, set[int]]] = []
+    used = 0
     for record in counted_records(records, key_id(secret), length):
         step_key = step_key_of(secret, length, bytes.fromhex(record["context"]))
         if record["scheme"] == "F":
-            equations += f_equations(step_key, record["weights"], record["choice"], length) or []
+            read = f_equations(step_key, record["weights"], record["choice"], length)
+            equations += read or []
+            used += read is not None
         elif symbols := r_symbols(step_key, record["weights"], record["choice"]):
             sets.append((rows(step_key, "R", length, 8), pad(step_key, "R", 8), symbols))
-    if sets:
+    if not sets and not used:
+        found = []
+    elif sets:
         found = [payload for payload in range(2**length) if agrees(payload, equations, sets)]
     else:
         found = eliminate(equations, length)
@@ -435,6 +445,11 @@ def evidence_millibits(records: list[Case], secret: bytes, payload: int, length:
     counted = counted_records(records, key_id(secret), length)
     read = [step_e_value(record, secret, payload, length) for record in counted]
     values = [value for value in read if value is not None]
+    return mixed_millibits(values, noise)
+
+
+def mixed_millibits(values: list[float], noise: str | None) -> int | None:
+    """log2 of the mixture over the rates, in thousandths; None for minus infinity."""
     rates = MIXTURE if noise is None else [(float(noise), 1.0)]
     mean = math.fsum(prior * math.prod((1 - rate) * value + rate for value in values) for rate, prior in rates)
     if mean == 0:
@@ -442,6 +457,64 @@ def evidence_millibits(records: list[Case], secret: bytes, payload: int, length:
     millibits = 1000 * math.log2(mean)
     assert abs(millibits % 1 - 0.5) > 1e-6, "rounding must not depend on the last place"
     return round(millibits)
+
+
+# Section 9, step 2
+
+
+def stated_length(records: list[Case], key_ids: list[str]) -> int:
+    """L, where none is given: each context counts once for a length, and readable steps before all others."""
+    stated: dict[int, set[str]] = defaultdict(set)
+    readable: dict[int, set[str]] = defaultdict(set)
+    for record in records:
+        if record["key_id"] not in key_ids:
+            continue
+        length = record["payload_len"]
+        stated[length].add(record["context"])
+        if record["marked"] and not (record["scheme"] == "F" and record.get("partial")):
+            readable[length].add(record["context"])
+    counts = [(len(readable[length]), len(stated[length]), length) for length in stated]
+    return max(counts)[2] if counts else 0
+
+
+# Section 9.4: ownership and prices
+
+
+def ownership_millibits(records: list[Case], secret: bytes, payload: int, length: int, noise: str | None) -> int | None:
+    values = []
+    for record in counted_records(records, key_id(secret), length):
+        if not record.get("partial"):
+            e_value = step_e_value(record, secret, payload, length)
+            values.append(TOTAL / record["weights"][record["choice"]] if e_value else 0.0)
+    return mixed_millibits(values, noise)
+
+
+def price(length: int, registry: list[int] | None, payload: int, *, claimed: bool, tries: int) -> float:
+    """In bits."""
+    if claimed:
+        share = Fraction(1)
+    elif not registry:
+        share = Fraction(1, 2**length)
+    elif payload in registry:
+        share = Fraction(1, 2 * len(registry)) + Fraction(1, 2 ** (length + 1))
+    else:
+        share = Fraction(1, 2 ** (length + 1))
+    return math.log2(share.denominator) - math.log2(share.numerator) + math.log2(tries)
+
+
+# Section 8a: the chain
+
+
+def canonical_record(record: Case) -> str:
+    """The canonical bytes of a record, as text."""
+    members = {name: value for name, value in record.items() if value is not None or name == "weights"}
+    if not members.get("partial", True):
+        del members["partial"]
+    return canonical(members)
+
+
+def chain_digest(use: str, data: bytes) -> str:
+    return blake2b(f"agentmark/1 {use}".encode() + b"\0" + data, b"", 32).hex()
 
 
 # Section 11: vectors. First their common parts and the fixed inputs.
@@ -628,9 +701,17 @@ def keys_vectors() -> Case:
         ("all zero", bytes(32), "plainly not random"),
         ("typed text", b"correct horse battery staple 123", "plainly not random"),
         ("hexadecimal digits as bytes", SECRET.hex()[:32].encode(), "plainly not random"),
+        ("every byte from 20 to 7e", bytes([0x20, 0x7E, *range(0x30, 0x4E)]), "plainly not random"),
+        ("17 different bytes", bytes([*range(0x80, 0x91), *[0x80] * 15]), "plainly not random"),
+    ]
+    # As close to those that are refused as an accepted one can be.
+    close = [
+        bytes([*range(0x80, 0x92), *[0x80] * 14]),
+        bytes([0x7F, *range(0x30, 0x4F)]),
+        bytes([0x1F, *range(0x30, 0x4F)]),
     ]
     return {
-        "keys": [key(SECRET), key(OTHER_SECRET), key(derived_key(SECRET, "acme"))],
+        "keys": [key(SECRET), key(OTHER_SECRET), key(derived_key(SECRET, "acme")), *map(key, close)],
         "invalid": [named("name secret reason", name, secret.hex(), reason) for name, secret, reason in invalid],
     }
 
@@ -1134,12 +1215,52 @@ def log_vectors() -> Case:
         ("L = 0, too few steps", 0, zero[:5]),
         ("L = 0, wrong key under our key id", 0, [r | own_id for r in log("zero", "F", 0, 30, OTHER_SECRET)]),
         ("empty", 16, []),
+        ("empty, L = 0", 0, []),
+        ("L = 0, every record of another key", 0, log("zero", "F", 0, 30, OTHER_SECRET)),
     ]
     logs = []
     for name, length, records in bodies:
         inputs = named("name secret payload_len lines", name, SECRET.hex(), length, list(map(line_of, records)))
         logs.append(inputs | verify(records, SECRET, length))
-    return {"logs": logs}
+    return {"logs": logs, "lengths": length_vectors()}
+
+
+def length_vectors() -> list[Case]:
+    """Section 9, step 2: logs of several lengths, and L where none is given."""
+    eight, sixteen = log("length 8", "F", 8, 6), log("length 16", "F", 16, 6)
+    parts = [part(record, record["choice"]) for record in log("length parts", "F", 16, 8)]
+    r_parts = [part(record) for record in log("length R parts", "R", 16, 7, lists=[TICKET])]
+    unmarked = [r | {"marked": False, "reason": "context used before"} for r in log("length unmarked", "F", 16, 20)]
+    foreign = log("length foreign", "F", 16, 9, OTHER_SECRET)
+    both = [SECRET, OTHER_SECRET]
+    cases: list[tuple[str, list[bytes], list[Case]]] = [
+        ("one length", [SECRET], eight),
+        ("most steps", [SECRET], eight + sixteen[:5]),
+        ("as many: the longer", [SECRET], sixteen + eight),
+        ("as many: the longer, in another order", [SECRET], eight + sixteen),
+        ("copies count once", [SECRET], eight[:4] + sixteen[:3] * 9),
+        ("unmarked steps do not decide", [SECRET], eight[:2] + unmarked),
+        ("all steps decide among equals", [SECRET], eight[:4] + sixteen[:4] + [unmarked[0] | {"payload_len": 8}]),
+        ("unmarked steps alone", [SECRET], unmarked),
+        ("parts of F are not readable", [SECRET], eight[:3] + parts),
+        ("parts of R are", [SECRET], eight + r_parts),
+        ("steps that were not enforced count", [SECRET], eight[:3] + [r | {"enforced": False} for r in sixteen[:4]]),
+        ("conflicting copies count as one step", [SECRET], eight[:2] + [sixteen[0], moved(sixteen[0])] * 4),
+        ("one context under two lengths counts for both", [SECRET], [eight[0], eight[0] | {"payload_len": 16}]),
+        ("records of another key do not count", [SECRET], eight[:3] + foreign),
+        ("with both keys they do", both, eight[:3] + foreign),
+        ("none of our key", [SECRET], foreign),
+        ("empty", [SECRET], []),
+    ]
+    return [
+        {
+            "name": name,
+            "secrets": [secret.hex() for secret in secrets],
+            "lines": list(map(line_of, records)),
+            "payload_len": stated_length(records, [key_id(secret) for secret in secrets]),
+        }
+        for name, secrets, records in cases
+    ]
 
 
 # Section 9.2: claims and parts of lists
@@ -1265,8 +1386,573 @@ def part_vectors() -> list[Case]:
     return vectors
 
 
+def ownership_vectors() -> list[Case]:
+    short_lists: list[Pairs] = [TICKET, even(8), [(ASTRAL, 5), (WIDE, 3), ("a", 2)]]
+    clean_f, clean_r = log("own F", "F", 16, 20), log("own R", "R", 10, 6, lists=short_lists)
+    mixed = log("own mixed", "FR", 8, 8, lists=short_lists)
+    zero = log("own L = 0", "F", 0, 12)
+    other = [r | {"key_id": key_id(SECRET)} for r in log("own other", "F", 16, 8, OTHER_SECRET)]
+    parts = [part(record, record["choice"]) for record in clean_r]
+    all_there = [record | {"partial": True} for record in clean_r[:2]]
+    impossible = [moved(r, readable=False) for r in log("own moved", "F", 16, 12, lists=[TICKET])]
+    never = clean_r[0] | {"weights": clean_r[0]["weights"] | {"z": 0}, "choice": "z"}
+    certain = log("own certain", "F", 16, 3, lists=[[("only", 1)]])
+    right = {length: integer_of(bits) for length, bits in PAYLOAD_BITS.items()}
+    cases: list[tuple[str, int, list[Case], int, str | None]] = [
+        ("F", 16, clean_f, right[16], None),
+        ("F, noise 0", 16, clean_f, right[16], "0"),
+        ("R", 10, clean_r, right[10], None),
+        ("R, noise 0.1", 10, clean_r, right[10], "0.1"),
+        ("F and R", 8, mixed, right[8], None),
+        ("wrong claim", 16, clean_f, right[16] ^ 1, None),
+        ("wrong claim, noise 0", 16, clean_f, right[16] ^ 1, "0"),
+        ("steps that carry nothing add nothing", 16, clean_f[:5] + certain, right[16], None),
+        ("impossible steps disagree", 16, clean_f[:10] + impossible, right[16], None),
+        ("impossible steps disagree, noise 0", 16, clean_f[:10] + impossible, right[16], "0"),
+        ("a choice of weight zero disagrees", 10, [never, *clean_r[1:]], right[10], None),
+        ("foreign steps under our key id", 16, clean_f[:10] + other, right[16], None),
+        ("parts alone: nothing", 10, parts, right[10], None),
+        ("parts are left out", 10, clean_r[:3] + parts[3:], right[10], None),
+        ("a part that holds the whole list is left out", 10, all_there + clean_r[2:], right[10], None),
+        ("a part that no symbol allows is left out, noise 0", 10, [*clean_r[1:], part(never, "z")], right[10], "0"),
+        ("parts of F are left out", 16, clean_f[:6] + [part(r, "b0") for r in clean_f[6:]], right[16], None),
+        ("a part beside the whole: the whole counts", 10, clean_r + parts, right[10], None),
+        ("copies count once", 16, clean_f + clean_f[:5], right[16], None),
+        ("L = 0", 0, zero, 0, None),
+        ("no step is left", 16, [], right[16], None),
+    ]
+    names = "name secret payload_len lines payload noise ownership_millibits"
+    return [
+        named(
+            names,
+            name,
+            SECRET.hex(),
+            length,
+            list(map(line_of, records)),
+            hex_integer(payload, length),
+            noise,
+            ownership_millibits(records, SECRET, payload, length, noise),
+        )
+        for name, length, records, payload, noise in cases
+    ]
+
+
+def price_vectors() -> list[Case]:
+    """Registries as lists of payloads and whether they are revoked."""
+    names = [(3, False), (42, True), (65535, False)]
+    cases: list[tuple[str, int, list[tuple[int, bool]] | None, int, bool, int]] = [
+        ("without registry", 16, None, 42, False, 1),
+        ("without registry, L = 0", 0, None, 0, False, 1),
+        ("without registry, L = 4096", 4096, None, 1, False, 1),
+        ("a registry without entries", 16, [], 42, False, 1),
+        ("registered", 16, names, 3, False, 1),
+        ("registered and revoked", 16, names, 42, False, 1),
+        ("not registered", 16, names, 4, False, 1),
+        ("registered, the only one", 16, names[:1], 3, False, 1),
+        ("every payload is registered", 2, [(payload, payload > 1) for payload in range(4)], 2, False, 1),
+        ("registered, L = 0", 0, [(0, False)], 0, False, 1),
+        ("registered, L = 1", 1, [(1, False)], 1, False, 1),
+        ("not registered, L = 1", 1, [(1, False)], 0, False, 1),
+        ("registered, L = 4096", 4096, names, 42, False, 1),
+        ("not registered, L = 4096", 4096, names, 43, False, 1),
+        ("fifty entries", 32, [(7 * i, i % 3 == 0) for i in range(50)], 70, False, 1),
+        ("a claim", 16, None, 42, True, 1),
+        ("a claim, with a registry", 16, names, 42, True, 1),
+        ("one of 1000 questions", 16, None, 42, False, 1000),
+        ("registered, one of 3 questions", 16, names, 3, False, 3),
+        ("a claim, one of 8 questions", 16, names, 3, True, 8),
+    ]
+    vectors = []
+    for name, length, registry, payload, claimed, tries in cases:
+        entries = None if registry is None else [payload for payload, _ in registry]
+        bits = price(length, entries, payload, claimed=claimed, tries=tries)
+        listed = None if registry is None else [[hex_integer(m, length), revoked] for m, revoked in registry]
+        members = "name payload_len registry payload claim tries price_millibits"
+        case = [name, length, listed, hex_integer(payload, length), claimed, tries, round(1000 * bits)]
+        vectors.append(named(members, *case))
+    return vectors
+
+
+def tie_vectors() -> list[Case]:
+    """Two registered payloads that a log supports alike: the smaller is the candidate."""
+    records = log("tie", "F", 16, 1, lists=[even(4)])
+    right = integer_of(PAYLOAD_BITS[16])
+    evidence = evidence_millibits(records, SECRET, right, 16, None)
+    alike = [m for m in range(2**16) if m != right and step_e_value(records[0], SECRET, m, 16)]
+    pairs = [(right, alike[0]), (alike[0], right), (right, alike[-1]), (alike[-1], alike[7])]
+    lines = list(map(line_of, records))
+    return [
+        {
+            "name": f"tie {number}",
+            "secret": SECRET.hex(),
+            "payload_len": 16,
+            "lines": lines,
+            "registry": [hex_integer(payload, 16) for payload in pair],
+            "candidate": hex_integer(min(pair), 16),
+            "evidence_millibits": evidence,
+        }
+        for number, pair in enumerate(pairs, start=1)
+    ]
+
+
 def evidence_vectors() -> Case:
-    return {"claims": claim_vectors(), "partial": part_vectors()}
+    return {
+        "claims": claim_vectors(),
+        "partial": part_vectors(),
+        "ownership": ownership_vectors(),
+        "prices": price_vectors(),
+        "ties": tie_vectors(),
+    }
+
+
+# Section 8a: links and checkpoints
+
+
+def linked(records: list[Case]) -> list[Case]:
+    """The records with their links, each session by itself."""
+    last: dict[str, str] = {}
+    chained = []
+    for record in records:
+        start = chain_digest("chain start", record["session"].encode())
+        chained.append(record | {"prev": last.get(record["session"], start)})
+        last[record["session"]] = chain_digest("chain", canonical_record(chained[-1]).encode())
+    return chained
+
+
+def checkpoint(sessions: dict[str, tuple[int, str]], total: int, previous: str | None, number: int) -> Case:
+    """A checkpoint with a signature that nobody made: its digest is over whatever stands there."""
+    return {
+        "agentmark_checkpoint": 1,
+        "sessions": {session: {"count": count, "head": head} for session, (count, head) in sessions.items()},
+        "total": total,
+        "previous": previous,
+        "time": f"2026-01-31T09:30:{number:02}+00:00",
+        "public_key": fixed("public key").hex(),
+        "signature": fixed(f"signature {number}").hex() + fixed(f"signature {number}, the rest").hex(),
+    }
+
+
+def some_chain() -> tuple[list[Case], list[Case]]:
+    """Records of three sessions, and two checkpoints."""
+    first, second = log("chain F", "F", 16, 3), log("chain R", "R", 10, 2, lists=[TICKET])
+    odd = marked_record("F", "\u4f1a\u8a71" + ASTRAL, 7, [(ASTRAL, 1), (WIDE, 1)], "1")
+    strange = [
+        first[0] | {"meta": {"z": [1, None, True], "a": {"\uffff": 1, ASTRAL: 2}}, "enforced": True},
+        second[0] | {"partial": True, "weights": {"Search": TOTAL // 4, "Book": 1}},
+        odd | {"raw_context": {"session": odd["session"], "step": 7}},
+        first[1] | {"marked": False, "reason": "because\n\x1f"},
+        second[1] | {"partial": True, "weights": None},
+        first[2] | {"marked": False, "reason": "no list", "weights": None},
+    ]
+    records = linked(strange)
+    heads: dict[str, tuple[int, str]] = {}
+    checkpoints: list[Case] = []
+    for number, record in enumerate(records, start=1):
+        digest = chain_digest("chain", canonical_record(record).encode())
+        heads[record["session"]] = (heads.get(record["session"], (0, ""))[0] + 1, digest)
+        if number in (4, 6):
+            previous = chain_digest("checkpoint digest", canonical(checkpoints[-1]).encode()) if checkpoints else None
+            grown = heads if not checkpoints else {r["session"]: heads[r["session"]] for r in records[4:]}
+            checkpoints.append(checkpoint(dict(grown), number, previous, number))
+    return records, checkpoints
+
+
+def chain_vectors() -> Case:
+    sessions = ["s", "00112233445566778899aabbccddeeff", "\u4f1a\u8a71", ASTRAL, "e\u0301", "\u00e9", "a\x00b"]
+    records, checkpoints = some_chain()
+    spelled = [
+        ("in another order, with white space and escapes", json.dumps(dict(reversed(records[2].items())))),
+        ("null members are left out", line_of(records[0] | {"reason": None, "partial": None, "raw_context": None})),
+        ("partial: false is left out", line_of(records[0] | {"partial": False})),
+        ("-0 is 0", line_of(records[0]).replace('"step":0', '"step":-0')),
+    ]
+    sources = [records[2], records[0], records[0], records[0]]
+    digests = [chain_digest("chain", canonical_record(record).encode()) for record in records]
+    links = [named("name line digest", f"record {i}", line_of(r), digests[i]) for i, r in enumerate(records)]
+    links += [
+        named("name line digest", name, line, digests[records.index(source)])
+        for (name, line), source in zip(spelled, sources, strict=True)
+    ]
+    return {
+        "starts": [{"session": s, "prev": chain_digest("chain start", s.encode())} for s in sessions],
+        "links": links,
+        "checkpoints": [
+            named(
+                "name line digest",
+                f"checkpoint {number}",
+                line_of(stated),
+                chain_digest("checkpoint digest", canonical(stated).encode()),
+            )
+            for number, stated in enumerate(checkpoints, start=1)
+        ],
+    }
+
+
+# Section 8.2: lines
+
+
+def stored_gzip(data: bytes) -> bytes:
+    """RFC 1952 and 1951, stored blocks: the same bytes whatever the compressor."""
+    blocks = [data[i : i + 65535] for i in range(0, len(data), 65535)] or [b""]
+    body = b""
+    for number, block in enumerate(blocks, start=1):
+        size = len(block).to_bytes(2, "little")
+        body += bytes([number == len(blocks)]) + size + bytes(255 - byte for byte in size) + block
+    tail = zlib.crc32(data).to_bytes(4, "little") + len(data).to_bytes(4, "little")
+    return bytes.fromhex("1f8b0800000000000003") + body + tail
+
+
+def line_cases() -> list[tuple[str, bytes, bool]]:
+    """Names, lines without their line feed, and whether they have one."""
+    record = marked_record("F", "\u4f1a\u8a71", 3, TICKET, "1011111011101111")
+    line = line_of(record).encode()
+    chained = some_chain()[1][0]
+    stated = line_of(chained).encode()
+    after_weights = line.index(b'"choice"')
+
+    def meta(value: str) -> bytes:
+        return line[:-1] + f',"meta":{{"x":{value}}}}}'.encode()
+
+    def changed(old: str, new: str) -> bytes:
+        assert old.encode() in line
+        return line.replace(old.encode(), new.encode())
+
+    ended = [
+        ("a record", line),
+        ("white space around it", b" \t\x0b\x0c" + line + b" \t\x0b\x0c\r"),
+        ("white space of JSON in it", line.replace(b",", b" ,\t").replace(b":", b":\r ")),
+        ("other white space in it", line.replace(b",", b",\x0c", 1)),
+        ("no-break space around it", b"\xc2\xa0" + line),
+        ("a byte order mark", b"\xef\xbb\xbf" + line),
+        ("a byte order mark behind white space", b" \xef\xbb\xbf" + line),
+        ("UTF-16", line.decode().encode("utf-16-le").replace(b"\n", b"")),
+        ("not UTF-8", line.replace(b'"step"', b'"st\xff"')),
+        ("an overlong character", changed('"F"', '"F').replace(b'"F', b'"F\xc0\xaf"')),
+        ("a surrogate in UTF-8", line[:-1] + b',"meta":{"x":"\xed\xa0\x80"}}'),
+        ("an escaped pair of surrogates", meta('"\\ud83d\\ude00"')),
+        ("an escaped lone surrogate", meta('"\\ud83d"')),
+        ("two escaped lone surrogates", meta('"\\ude00\\ud83d"')),
+        ("a lone surrogate in a name of meta", line[:-1] + b',"meta":{"\\udfff":1}}'),
+        ("a lone surrogate in a name of weights", changed('"Search":', '"\\ud800":')),
+        ("a lone surrogate in the choice", changed(f'"choice":"{record["choice"]}"', '"choice":"\\ud800"')),
+        ("a lone surrogate in the session", changed('"session":"', '"session":"\\udead')),
+        ("a control character in text", meta('"\x01"')),
+        ("an escaped zero", meta('"\\u0000"')),
+        ("step -0", changed('"step":3', '"step":-0')),
+        ("step 3.0", changed('"step":3', '"step":3.0')),
+        ("step 3e0", changed('"step":3', '"step":3e0')),
+        ("step 03", changed('"step":3', '"step":03')),
+        ("step +3", changed('"step":3', '"step":+3')),
+        ("step .3", changed('"step":3', '"step":.3')),
+        ("step 3.", changed('"step":3', '"step":3.')),
+        ("step 2^53 - 1", changed('"step":3', '"step":9007199254740991')),
+        ("step 2^53", changed('"step":3', '"step":9007199254740992')),
+        ("step of forty digits", changed('"step":3', '"step":' + "1" * 40)),
+        ("version 1.0", changed('"agentmark":1', '"agentmark":1.0')),
+        ("version 1e0", changed('"agentmark":1', '"agentmark":1e0')),
+        ("version -1", changed('"agentmark":1', '"agentmark":-1')),
+        ("version true", changed('"agentmark":1', '"agentmark":true')),
+        ("payload_len -0", changed('"payload_len":16', '"payload_len":-0')),
+        ("payload_len 16.0", changed('"payload_len":16', '"payload_len":16.0')),
+        ("a weight of -0", changed('"Search":', '"Zero":-0,"Search":')),
+        ("a weight of 0.0", changed('"Search":', '"Zero":0.0,"Search":')),
+        ("a weight of -1", changed('"Search":', '"Zero":-1,"Search":')),
+        ("a weight of 2^64", changed('"Search":', '"Zero":18446744073709551616,"Search":')),
+        ("-0 in meta", meta("-0")),
+        ("-(2^53 - 1) in meta", meta("-9007199254740991")),
+        ("-2^53 in meta", meta("-9007199254740992")),
+        ("1.0 in meta", meta("1.0")),
+        ("1E2 in meta", meta("1E2")),
+        ("-0.0 in meta", meta("-0.0")),
+        ("NaN", meta("NaN")),
+        ("Infinity", meta("-Infinity")),
+        ("a name twice", line[:-1] + b',"step":3}'),
+        ("a name twice by escape", line[:-1] + b',"st\\u0065p":3}'),
+        ("a name twice in weights", changed('"Search":', '"Book":0,"Search":')),
+        ("a name twice in meta", line[:-1] + b',"meta":{"x":{"y":1,"y":1}}}'),
+        ("meta of 64 levels", meta("[" * 63 + "]" * 63)),
+        ("meta of 65 levels", meta("[" * 64 + "]" * 64)),
+        ("a comma too many", line[:-1] + b",}"),
+        ("single quotes", line.replace(b'"', b"'")),
+        ("a comment", line + b" // a comment"),
+        ("two records", line + line),
+        ("a list", b"[" + line + b"]"),
+        ("an empty object", b"{}"),
+        ("an object of another kind", b'{"level":"info"}'),
+        ("free text", b"Search"),
+        ("a number", b"1"),
+        # Cut short, and then closed by the next writer.
+        ("the first byte", line[:1]),
+        ("a part of the first name", line[:5]),
+        ("the first name", line[:11]),
+        ("behind the version", line[:14]),
+        ("behind a comma", line[:15]),
+        ("inside weights", line[: after_weights - 9]),
+        ("behind weights", line[: after_weights - 1]),
+        ("inside a name", line[: after_weights + 4]),
+        ("inside a literal", line[:-3]),
+        ("all but the last brace", line[:-1]),
+        ("inside a character", line[: line.index(b"\xe8\xa9") + 2]),
+        ("inside an escape", b'{"agentmark":1,"session":"\\'),
+        ("inside an escaped code", b'{"agentmark":1,"session":"\\u4f'),
+        ("a minus", b'{"agentmark":-'),
+        ("a point", b'{"agentmark":1.'),
+        ("an exponent", b'{"agentmark":1e+'),
+        ("a name twice, and then cut", b'{"agentmark":1,"agentmark":1'),
+        ("trailing white space", line[: after_weights - 1] + b" \t"),
+        ("hundreds of levels", b'{"agentmark":' + b"[" * 300),
+        # Not cut short: nothing that follows could help.
+        ("garbage", b'{"agentmark":1 garbage'),
+        ("garbage behind a comma", b'{"agentmark":1,garbage'),
+        ("a leading zero", b'{"agentmark":01'),
+        ("two points", b'{"agentmark":1..'),
+        ("half a literal and more", b'{"agentmark":trx'),
+        ("a wrong bracket", b'{"agentmark":[1}'),
+        ("a wrong escape", b'{"agentmark":"\\x'),
+        ("a wrong code", b'{"agentmark":"\\u00g'),
+        ("zero bytes", line[:40] + b"\0" * 8),
+        ("a broken character", b'{"agentmark":1,"session":"\xe4"'),
+        ("half a surrogate in UTF-8", b'{"agentmark":1,"session":"\xed\xa0'),
+        ("half a character outside of text", b'{"agentmark":1\xe4\xbc'),
+        ("cut short, but not as our lines begin", b'{"scheme":"F","agentmark":1'),
+        ("white space before the first name", b'{ "agentmark":1'),
+        # Checkpoints.
+        ("a checkpoint", stated),
+        ("a checkpoint in another order", json.dumps(dict(reversed(chained.items()))).encode()),
+        ("a checkpoint, cut short", stated[:100]),
+        ("a checkpoint, broken", b'{"agentmark_checkpoint":1 garbage'),
+        ("a checkpoint, broken, in another order", b'{"total":1,"agentmark_checkpoint":1 garbage'),
+        ("a checkpoint with a name twice", stated[:-1] + b',"total":4}'),
+        ("a checkpoint of version 2", stated.replace(b'_checkpoint":1', b'_checkpoint":2')),
+        ("a checkpoint without signature", line_of({k: v for k, v in chained.items() if k != "signature"}).encode()),
+        ("a checkpoint with another member", stated[:-1] + b',"note":1}'),
+        ("a checkpoint in local time", stated.replace(b"+00:00", b"+01:00")),
+        ("a checkpoint in UTC as Z", stated.replace(b"+00:00", b"Z")),
+        ("a checkpoint with parts of a second", stated.replace(b"+00:00", b".123456789+00:00")),
+        ("a checkpoint with ten digits of a second", stated.replace(b"+00:00", b".1234567890Z")),
+        ("a checkpoint without zone", stated.replace(b"+00:00", b"")),
+        ("a checkpoint in the zone -00:00", stated.replace(b"+00:00", b"-00:00")),
+        ("a checkpoint with a space for T", stated.replace(b"31T09", b"31 09")),
+        ("a checkpoint without seconds", stated.replace(b"09:30:04", b"09:30")),
+        ("a checkpoint of the 32nd", stated.replace(b"-31T", b"-32T")),
+        ("a checkpoint with NaN", stated.replace(b'"total":4', b'"total":NaN')),
+        ("a checkpoint with NaN, in another order", b'{"total":NaN,"agentmark_checkpoint":1}'),
+        ("a checkpoint behind a byte order mark", b"\xef\xbb\xbf" + stated),
+        ("a checkpoint by an escaped name", stated.replace(b'"agentmark_check', b'"\\u0061gentmark_check')),
+        ("a checkpoint that says it is a record", stated[:-1] + b',"agentmark":1}'),
+        ("a record that mentions checkpoints", meta('"agentmark_checkpoint"')),
+        ("a checkpoint in a list", b"[" + stated + b"]"),
+    ]
+    last = [
+        ("last line: a record", line),
+        ("last line: cut short", line[:60]),
+        ("last line: cut short, in another order", b'{"scheme":"F","agentm'),
+        ("last line: cut short, another's", b'{"level":"in'),
+        ("last line: an empty object", b"{}"),
+        ("last line: garbage", b'{"agentmark":1 garbage'),
+        ("last line: free text", b"Search"),
+        ("last line: a list, cut short", b'[{"agentmark":1'),
+        ("last line: a number", b"1"),
+        ("last line: a byte order mark", b"\xef\xbb\xbf" + line[:60]),
+    ]
+    return [(name, text, True) for name, text in ended] + [(name, text, False) for name, text in last]
+
+
+def lines_vectors() -> Case:
+    lines = []
+    for name, line, has_line_feed in line_cases():
+        outcome, told = spec_reader.read_line(line.strip(spec_reader.WHITE_SPACE), has_line_feed=has_line_feed)
+        field = told if outcome == "bad" else None
+        lines.append(named("name line line_feed outcome field", name, line.hex(), has_line_feed, outcome, field))
+    records, checkpoints = some_chain()
+    texts = [line_of(entry).encode() for entry in [*records[:4], checkpoints[0], *records[4:], checkpoints[1]]]
+    plain = b"\n".join(texts) + b"\n"
+    packed = stored_gzip(plain)
+    cut = len(texts[0]) + 30
+    files = {
+        "a log": plain,
+        "without the last line feed": plain[:-1],
+        "carriage returns": plain.replace(b"\n", b"\r\n"),
+        "carriage returns alone": plain.replace(b"\n", b"\r"),
+        "blank lines": b"\n \t\r\n" + plain.replace(b"\n", b"\n\n") + b"\n  ",
+        "a byte order mark": b"\xef\xbb\xbf" + plain,
+        "cut inside the last line": plain[:-30],
+        "cut in the middle, and continued": texts[0] + b"\n" + texts[1][:50] + b"\n" + texts[2] + b"\n",
+        "cut in the middle, and continued on the same line": texts[0] + b"\n" + texts[1][:50] + texts[2] + b"\n",
+        "a bad line in the middle": texts[0] + b"\nfree text\n" + texts[1] + b"\n",
+        "a bad checkpoint in the middle": texts[0] + b"\n" + texts[4][:-1] + b',"x":1}\n' + texts[1] + b"\n",
+        "nothing": b"",
+        "white space": b" \r\n\n\t\n",
+        "packed": packed,
+        "packed in two members": stored_gzip(plain[:cut]) + stored_gzip(plain[cut:]),
+        "packed, with padding": packed + bytes(16),
+        "packed, nothing": stored_gzip(b""),
+        "packed, cut inside a line": packed[: 15 + cut],
+        "packed, cut behind a line": packed[: 15 + len(texts[0]) + 1],
+        "packed, cut before the first line": packed[:12],
+        "packed, cut behind the last line": packed[:-8],
+        "packed, a wrong checksum": packed[:-8] + bytes(4) + packed[-4:],
+        "packed, followed by something else": packed + b"garbage",
+    }
+    logs = []
+    for name, data in files.items():
+        outcomes = [[number, outcome] for number, outcome, _ in spec_reader.read_log(data)]
+        logs.append(named("name file lines", name, data.hex(), outcomes))
+    return {"lines": lines, "logs": logs}
+
+
+# Sections 3.1 and 5.1: files
+
+# RFC 8032, section 7.1, test 1: a seed and its public key.
+SEED = "9d61b19deffd5a60ba844af492ec2cc44449c5697b326919703bac031cae7f60"
+PUBLIC_KEY = "d75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f707511a"
+
+
+def key_file_vectors() -> Case:
+    id_of, digits = key_id(SECRET), SECRET.hex()
+    tenant = derived_key(SECRET, "acme")
+    written = json.dumps({"agentmark_key": 1, "id": id_of, "secret": digits}) + "\n"
+    of_tenant = json.dumps({"agentmark_key": 1, "id": key_id(tenant), "secret": tenant.hex()}) + "\n"
+    valid = [
+        ("as written", written, id_of),
+        ("of a tenant", of_tenant, key_id(tenant)),
+        ("without id", f'{{"agentmark_key": 1, "secret": "{digits}"}}', id_of),
+        ("id is null", f'{{"agentmark_key": 1, "id": null, "secret": "{digits}"}}', id_of),
+        ("capitals", f'{{"agentmark_key": 1, "secret": "{digits.upper()}"}}', id_of),
+        ("white space, another order", f'\n{{\n "secret":\t"{digits}",\r\n "agentmark_key":1}}\n\n', id_of),
+        ("another member", written.replace('"id"', '"note": [1.5, null], "id"'), id_of),
+    ]
+    invalid = [
+        ("version 2", written.replace('key": 1', 'key": 2'), "not version 1"),
+        ("version 1.0", written.replace('key": 1', 'key": 1.0'), "a number with a fraction"),
+        ("version true", written.replace('key": 1', 'key": true'), "not an integer"),
+        ("version as text", written.replace('key": 1', 'key": "1"'), "not an integer"),
+        ("without version", f'{{"id": "{id_of}", "secret": "{digits}"}}', "no version"),
+        ("without secret", f'{{"agentmark_key": 1, "id": "{id_of}"}}', "no secret"),
+        ("id of another key", written.replace(id_of, key_id(OTHER_SECRET)), "not the id of the secret"),
+        ("id in capitals", written.replace(id_of, id_of.upper()), "not the id of the secret"),
+        ("a digit short", written.replace(digits, digits[:-1]), "not 64 digits"),
+        ("a byte short", f'{{"agentmark_key": 1, "secret": "{digits[:-2]}"}}', "not 64 digits"),
+        ("spaces between digits", written.replace(digits, digits[:30] + "  " + digits[32:]), "not hexadecimal"),
+        ("secret is null", '{"agentmark_key": 1, "secret": null}', "not text"),
+        ("plainly not random", f'{{"agentmark_key": 1, "secret": "{"00" * 32}"}}', "plainly not random"),
+        ("a name twice", written.replace("{", f'{{"secret": "{digits}", '), "a name appears twice"),
+        ("NaN", written.replace('"id"', '"x": NaN, "id"'), "not JSON"),
+        ("a byte order mark", "\ufeff" + written, "a byte order mark"),
+        ("a list", f"[{written}]", "not an object"),
+        ("empty", "", "not JSON"),
+        ("cut short", written[:-5], "not JSON"),
+        ("the digits alone", digits, "not an object"),
+        ("a signing key", json.dumps({"agentmark_signing_key": 1, "public_key": PUBLIC_KEY, "secret": SEED}), "kind"),
+    ]
+    modes = [("0600", True), ("0400", True), ("0700", True), ("0640", False), ("0604", False), ("0610", False)]
+    return {
+        "valid": [named("name text id", *case) for case in valid],
+        "invalid": [named("name text reason", *case) for case in invalid],
+        "modes": [named("text mode accepted", written, mode, accepted) for mode, accepted in modes],
+    }
+
+
+def signing_key_file_vectors() -> Case:
+    content = {"agentmark_signing_key": 1, "public_key": PUBLIC_KEY, "secret": SEED}
+    written = json.dumps(content) + "\n"
+    valid = [
+        ("as written", written),
+        ("another order, another member", json.dumps({"note": 1, **dict(reversed(content.items()))})),
+    ]
+    invalid = [
+        ("version 2", written.replace('key": 1', 'key": 2'), "not version 1"),
+        ("version true", written.replace('key": 1', 'key": true'), "not an integer"),
+        ("without public key", json.dumps({"agentmark_signing_key": 1, "secret": SEED}), "no public key"),
+        ("public key of another", written.replace(PUBLIC_KEY, fixed("public key").hex()), "not that of the seed"),
+        ("public key in capitals", written.replace(PUBLIC_KEY, PUBLIC_KEY.upper()), "not that of the seed"),
+        ("seed in capitals", written.replace(SEED, SEED.upper()), "not lower case"),
+        ("a byte short", written.replace(SEED, SEED[:-2]), "not 64 digits"),
+        ("without seed", json.dumps({"agentmark_signing_key": 1, "public_key": PUBLIC_KEY}), "no seed"),
+        ("a shared key", json.dumps({"agentmark_key": 1, "id": key_id(SECRET), "secret": SECRET.hex()}), "kind"),
+        ("a name twice", written.replace("{", '{"agentmark_signing_key": 1, '), "a name appears twice"),
+    ]
+    return {
+        "valid": [named("name text public_key", *case, PUBLIC_KEY) for case in valid],
+        "invalid": [named("name text reason", *case) for case in invalid],
+    }
+
+
+def registry_text(length: Any, entries: list[Case], end: str = "\n") -> str:
+    lines = [{"agentmark_registry": 1, "payload_len": length}, *entries]
+    return "".join(json.dumps(line, ensure_ascii=False) + end for line in lines)
+
+
+def registry_file_vectors() -> Case:
+    def entry(
+        name: Any, payload: Any, *, issued: str | None = "2026-01-31T09:30:00+00:00", revoked: Any = None
+    ) -> Case:
+        return {"name": name, "payload": payload, "issued_at": issued, "revoked_at": revoked}
+
+    two = [entry("acme/billing-bot", "002a"), entry("caf\u00e9 " + ASTRAL, "ffff", revoked="2026-02-28T00:00:00+00:00")]
+    short = [{"name": "a", "payload": "1"}, {"name": "b", "payload": "AbC", "note": 1.5}]
+    valid: list[tuple[str, str, int, list[Case]]] = [
+        ("as written", registry_text(16, two), 16, two),
+        ("no entries", registry_text(16, []), 16, []),
+        ("L = 0", registry_text(0, [entry("ours", "0")]), 0, [entry("ours", "0")]),
+        ("carriage returns", registry_text(16, two, "\r\n"), 16, two),
+        ("blank lines", registry_text(16, two, "\n \n\n"), 16, two),
+        ("without the last line feed", registry_text(16, two)[:-1], 16, two),
+        (
+            "fewer digits, capitals, members that are absent or more",
+            registry_text(16, short),
+            16,
+            [entry("a", "0001", issued=None), entry("b", "0abc", issued=None)],
+        ),
+    ]
+    head = registry_text(16, [])
+    invalid = [
+        ("empty", "", "no head"),
+        ("a blank line before the head", "\n" + registry_text(16, two), "no head"),
+        ("no head", registry_text(16, two)[len(head) :], "no head"),
+        ("version 2", registry_text(16, two).replace('registry": 1', 'registry": 2'), "not version 1"),
+        ("version true", registry_text(16, two).replace('registry": 1', 'registry": true'), "not an integer"),
+        ("version 1.0", registry_text(16, two).replace('registry": 1', 'registry": 1.0'), "a fraction"),
+        ("no payload_len", '{"agentmark_registry": 1}\n', "no payload_len"),
+        ("payload_len 4097", registry_text(4097, []), "not in 0..4096"),
+        ("payload_len as text", registry_text("16", []), "not an integer"),
+        ("payload_len true", registry_text(True, []), "not an integer"),
+        ("one name twice", registry_text(16, [entry("a", "1"), entry("a", "2")]), "a name twice"),
+        ("one payload twice", registry_text(16, [entry("a", "1"), entry("b", "0001")]), "a payload twice"),
+        ("a revoked payload again", registry_text(16, [two[1], entry("b", "ffff")]), "a payload twice"),
+        ("a payload too long", registry_text(16, [entry("a", "10000")]), "not below 2^L"),
+        ("L = 0, payload 1", registry_text(0, [entry("a", "1")]), "not below 2^L"),
+        ("L = 0, empty payload", registry_text(0, [entry("a", "")]), "no digits"),
+        ("payload with 0x", registry_text(16, [entry("a", "0x2a")]), "not hexadecimal"),
+        ("payload with a sign", registry_text(16, [entry("a", "+2a")]), "not hexadecimal"),
+        ("payload with an underscore", registry_text(16, [entry("a", "2_a")]), "not hexadecimal"),
+        ("payload with a space", registry_text(16, [entry("a", " 2a")]), "not hexadecimal"),
+        ("payload in other digits", registry_text(16, [entry("a", "\u0662")]), "not hexadecimal"),
+        ("payload is a number", registry_text(16, [entry("a", 42)]), "not text"),
+        ("no payload", head + '{"name": "a"}\n', "no payload"),
+        ("empty name", registry_text(16, [entry("", "1")]), "empty name"),
+        ("name is a number", registry_text(16, [entry(7, "1")]), "not text"),
+        ("name of two lines", registry_text(16, [entry("a\nb", "1")]), "a line feed in a name"),
+        ("lone surrogate in a name", head + '{"name": "\\ud800", "payload": "1"}\n', "not text"),
+        ("issued_at is a number", head + '{"name": "a", "payload": "1", "issued_at": 7}\n', "not text or null"),
+        ("revoked_at is false", registry_text(16, [entry("a", "1", revoked=False)]), "not text or null"),
+        ("a name twice in one object", head + '{"name": "a", "name": "b", "payload": "1"}\n', "a name appears twice"),
+        ("cut short", registry_text(16, two)[:-20], "not JSON"),
+        ("a list", head + '["a", "1"]\n', "not an object"),
+        ("a byte order mark", "\ufeff" + head, "a byte order mark"),
+    ]
+    return {
+        "valid": [named("name text payload_len entries", *case) for case in valid],
+        "invalid": [named("name text reason", *case) for case in invalid],
+    }
+
+
+def file_vectors() -> Case:
+    return {
+        "key_files": key_file_vectors(),
+        "signing_key_files": signing_key_file_vectors(),
+        "registries": registry_file_vectors(),
+    }
 
 
 FILES: dict[str, Callable[[], Case]] = {
@@ -1278,6 +1964,9 @@ FILES: dict[str, Callable[[], Case]] = {
     "record.json": record_vectors,
     "log.json": log_vectors,
     "evidence.json": evidence_vectors,
+    "chain.json": chain_vectors,
+    "lines.json": lines_vectors,
+    "files.json": file_vectors,
 }
 
 

@@ -61,3 +61,14 @@ def test_the_session_owns_its_two_fields() -> None:
         context_fields("s", 0, {"session": "other"})
     plain, bound = context_fields("s", 0), context_fields("s", 0, {"observation": "x"})
     assert context_digest(plain) != context_digest(bound)
+
+
+@pytest.mark.parametrize("name", ["session", "step"])
+def test_what_the_session_sets_is_never_overwritten(name: str) -> None:
+    with pytest.raises(ContextError, match=name):
+        context_fields("s", 0, {name: "another"})
+
+
+def test_no_other_name_is_reserved() -> None:
+    extra = {"Session": 1, "step ": 2, "context": 3, "agentmark": 4, "": 5}
+    assert context_fields("s", 0, extra) == {"session": "s", "step": 0, **extra}

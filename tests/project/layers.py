@@ -41,7 +41,7 @@ INNER_RANKS = {
         ("verifier",),
     ),
     # What writes a log never needs what reads one.
-    "log": (("sink", "append", "sync", "lines"), ("jsonl", "rotating", "sqlite", "otel"), ("read",)),
+    "log": (("sink", "append", "sync", "lines", "json_beginning"), ("jsonl", "rotating", "sqlite", "otel"), ("read",)),
     "audit": (("engine", "stretches"), ("case",)),
     "decide": (("forks",), ("decision", "forcing", "stats", "writing"), ("runs",), ("desk",), ("turn",), ("decider",)),
 }

@@ -1,9 +1,10 @@
 """Signed checkpoints: how many records each session has, and where its chain ends (docs/chain.md)."""
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any, Self
 
 from agentmark.chain.links import is_digest, labelled_digest
@@ -122,11 +123,18 @@ def _is_statements(value: object) -> bool:
     )
 
 
+# One spelling, or nearly: what else ISO 8601 allows, other languages read differently or not at all.
+_UTC = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,9})?(Z|\+00:00)")
+
+
 def _is_utc(value: object) -> bool:
+    if not isinstance(value, str) or not _UTC.fullmatch(value):
+        return False
     try:
-        return isinstance(value, str) and datetime.fromisoformat(value).utcoffset() == timedelta(0)
+        datetime.fromisoformat(value)
     except ValueError:
         return False
+    return True
 
 
 _CHECKPOINT_FIELDS: dict[str, tuple[Callable[[object], bool], str]] = {

@@ -63,9 +63,9 @@ def parse_json(text: str | bytes, *, allow_constants: bool = False) -> Any:
     return _parse(_TOLERANT if allow_constants else _STRICT, text)
 
 
-def parse_json_pairs(text: str | bytes) -> Any:
+def parse_json_pairs(text: str | bytes, *, allow_constants: bool = True) -> Any:
     """Parse one value, each object in it as `Pairs`: for callers who tell repeated names and NaN in their own words."""
-    return _parse(_PAIRS, text)
+    return _parse(_PAIRS if allow_constants else _STRICT_PAIRS, text)
 
 
 def parse_json_at(text: str, start: int, *, allow_constants: bool = False) -> tuple[Any, int]:
@@ -109,3 +109,4 @@ def _refuse_constant(constant: str) -> NoReturn:
 _STRICT = json.JSONDecoder(object_pairs_hook=_refuse_repeated_names, parse_constant=_refuse_constant)
 _TOLERANT = json.JSONDecoder(object_pairs_hook=_refuse_repeated_names)
 _PAIRS = json.JSONDecoder(object_pairs_hook=Pairs)
+_STRICT_PAIRS = json.JSONDecoder(object_pairs_hook=Pairs, parse_constant=_refuse_constant)

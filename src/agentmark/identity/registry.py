@@ -128,7 +128,8 @@ class Registry:
         else:
             entries = _read_lines(path)
         where, head = next(entries)
-        if head.get("agentmark_registry") != 1:
+        version = head.get("agentmark_registry")
+        if type(version) is not int or version != 1:
             raise RegistryError(where, "is not the head of an AgentMark registry of version 1")
         try:
             registry = cls(check_payload_len(head.get("payload_len")))  # type: ignore[arg-type]

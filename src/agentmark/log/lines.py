@@ -1,8 +1,8 @@
 """One line of a JSON-lines log: a record, a checkpoint, or the beginning of one that a crash cut short."""
 
-import json
-
 from agentmark.chain.checkpoint import CHECKPOINT_MEMBER, Checkpoint
+from agentmark.core.strict_json import Pairs, StrictJsonError, parse_json_pairs
+from agentmark.log.json_beginning import begins_json_object
 from agentmark.record import StepRecord
 
 
@@ -14,35 +14,25 @@ def parse_line(line: bytes, *, where: str, number: int | None = None) -> StepRec
 
 def is_checkpoint(line: bytes) -> bool:
     """Whether the line means to be a checkpoint. Only one that holds the name at all is looked into."""
-    name = f'"{CHECKPOINT_MEMBER}"'.encode()
-    if name not in line:
+    quoted = f'"{CHECKPOINT_MEMBER}"'.encode()
+    if quoted not in line:
         return False
     try:
-        # Leniently: a checkpoint that names a member twice is a broken checkpoint, and no record.
-        content = json.loads(line)
-    except (ValueError, RecursionError):
-        return line.startswith(b"{" + name)
-    return isinstance(content, dict) and CHECKPOINT_MEMBER in content and "agentmark" not in content
+        # A checkpoint that names a member twice is a broken checkpoint, and no record.
+        members = parse_json_pairs(line, allow_constants=False)
+    except StrictJsonError:
+        return line.startswith(b"{" + quoted)
+    names = {name for name, _ in members} if isinstance(members, Pairs) else set()
+    return CHECKPOINT_MEMBER in names and "agentmark" not in names
 
 
 LINE_BEGINNING = b'{"agentmark'
 
 
 def is_torn(line: bytes, *, ended: bool) -> bool:
-    """True for the beginning of a record: the text ends before its JSON object does.
+    """True for a line that a crash cut short: the beginning of a JSON object, and of no more than that.
 
     A last line without its line feed may be cut anywhere; one that was closed later must begin as our records do.
     """
     ours = line.startswith(LINE_BEGINNING) or LINE_BEGINNING.startswith(line)
-    if not (ours or (not ended and line.startswith(b"{"))):
-        return False
-    # A cut may fall inside a character; the bytes before it still show where the JSON ends.
-    text = line.decode("utf-8", errors="ignore")
-    try:
-        # Python's own parser, for the place at which it gave up.
-        json.loads(text)
-    except json.JSONDecodeError as error:
-        return error.pos >= len(text) or error.msg.startswith("Unterminated string") or not text.endswith("}")
-    except (ValueError, RecursionError):
-        return False
-    return False
+    return (ours or not ended) and begins_json_object(line)

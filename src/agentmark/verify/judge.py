@@ -76,7 +76,8 @@ class Judge:
 
         # (7) Judge the best as a claim, with every identity that was tried paid for.
         unique = {candidate.payload: candidate for candidate in reversed(proposals.candidates)}
-        weighed = sorted([self._weigh(candidate, intake) for candidate in unique.values()], key=lambda w: -w.surplus)
+        weighed = [self._weigh(candidate, intake) for candidate in unique.values()]
+        weighed.sort(key=lambda candidate: (-candidate.surplus, candidate.payload))
         best = weighed[0] if weighed else None
         second = weighed[1] if len(weighed) > 1 else None
         return Verdict(

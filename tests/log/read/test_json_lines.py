@@ -73,3 +73,24 @@ def test_a_bad_line_raises_or_is_listed_with_its_number(tmp_path: Path) -> None:
     reader = open_log(path, skip_bad=True)
     assert list(reader) == records
     assert [error.where for error in reader.summary.bad_lines] == ["log.jsonl:2", "log.jsonl:3"]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b'{"agentmark":1 garbage',
+        LINE.encode() + b" garbage",
+        LINE[:40].encode() + b"\0" * 40,
+        LINE[:-1].encode() + b"]",
+        b'{"agentmark":1,"session":"\xff',
+        b'\xef\xbb\xbf{"agentmark_checkpoint":1}',
+    ],
+)
+def test_a_line_that_nothing_could_complete_is_bad_and_not_cut_short(tmp_path: Path, line: bytes) -> None:
+    """Passing over it in silence would hide an alteration behind a crash that never happened."""
+    path = tmp_path / "log.jsonl"
+    path.write_bytes(LINE.encode() + b"\n" + line + b"\n")
+    reader = open_log(path, skip_bad=True)
+    assert len(list(reader)) == 1
+    assert reader.summary.torn_lines == ()
+    assert [error.where for error in reader.summary.bad_lines] == ["log.jsonl:2"]
