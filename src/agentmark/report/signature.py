@@ -6,7 +6,7 @@ from typing import Any
 from agentmark.core.canonical import canonical_bytes
 from agentmark.core.errors import AgentMarkError, ContextError
 from agentmark.keys.signing import SigningKey, check_public_key, verify_signature
-from agentmark.report.content import REPORT_VERSION, Report
+from agentmark.report.content import REPORT_VERSION, Report, StrangerReport
 
 REPORT_LABEL = b"agentmark/1 report"
 ALGORITHM = "Ed25519"
@@ -20,12 +20,12 @@ class SignedReportError(AgentMarkError, ValueError):
         self.fault = fault
 
 
-def report_digest(report: Report) -> str:
+def report_digest(report: Report | StrangerReport) -> str:
     """SHA-256 of the canonical bytes: names this report on the page and in the signed file alike."""
     return sha256(canonical_bytes(report)).hexdigest()
 
 
-def sign_report(report: Report, key: SigningKey) -> dict[str, Any]:
+def sign_report(report: Report | StrangerReport, key: SigningKey) -> dict[str, Any]:
     """The report with its signature beside it."""
     return {
         "report": report,

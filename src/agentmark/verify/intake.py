@@ -4,7 +4,7 @@ Reading a record needs the key and nothing else of the log; which records count 
 first can be done anywhere, in any order, and the second is done once, when all parts have come together.
 """
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -77,12 +77,13 @@ def read_step(record: StepRecord, key: SharedKey, payload_len: int) -> Step:
     scheme = SCHEMES[record.scheme]
     step_key = key.step_key(record.context, payload_len)
     reading: Reading | None
+    if not _has_weights(record):
+        return Step(record, Outcome.UNREADABLE)
     if record.distribution is not None:
         reading = scheme.read(record.distribution, step_key, record.behavior, payload_len=payload_len)
-    elif record.partial_weights is not None and scheme.reads_partial_lists:
-        reading = scheme.read_partial(record.partial_weights, step_key, record.behavior, payload_len=payload_len)
     else:
-        return Step(record, Outcome.UNREADABLE)
+        assert record.partial_weights is not None
+        reading = scheme.read_partial(record.partial_weights, step_key, record.behavior, payload_len=payload_len)
     return Step(record, Outcome.IMPOSSIBLE if reading is None else Outcome.USED, reading)
 
 
@@ -131,10 +132,27 @@ def outcomes_without_key(records: Iterable[StepRecord]) -> list[Outcome | None]:
     return outcomes
 
 
-def _stated_payload_len(log: list[StepRecord], outcomes: list[Outcome | None]) -> int:
-    """The length that most of our records state; the longer one if two are as common."""
-    stated = Counter(record.payload_len for record, outcome in zip(log, outcomes, strict=True) if outcome is None)
-    return max(stated, key=lambda length: (stated[length], length), default=0)
+def _stated_payload_len(log: Sequence[StepRecord], outcomes: Sequence[Outcome | None]) -> int:
+    """The length that most steps state: a step is a context, counted once however many copies of it there are.
+
+    Steps that could be read (marked, with weights that their scheme reads) decide; of equals, all steps do; of equals,
+    the longer length. No key enters into it, so that a second implementation, and a control, come to the same.
+    """
+    readable: dict[int, set[bytes]] = defaultdict(set)
+    stated: dict[int, set[bytes]] = defaultdict(set)
+    for record, outcome in zip(log, outcomes, strict=True):
+        if outcome is None:
+            stated[record.payload_len].add(record.context)
+            if record.marked and _has_weights(record):
+                readable[record.payload_len].add(record.context)
+    return max(stated, key=lambda length: (len(readable[length]), len(stated[length]), length), default=0)
+
+
+def _has_weights(record: StepRecord) -> bool:
+    """Whether there is enough of the list for the scheme to read: all of it, or any part if the scheme reads parts."""
+    if record.distribution is not None:
+        return True
+    return record.partial_weights is not None and SCHEMES[record.scheme].reads_partial_lists
 
 
 def _set_aside_erasures(log: list[StepRecord], outcomes: list[Outcome | None]) -> None:
