@@ -145,8 +145,8 @@ def test_an_attributed_log() -> None:
 def test_the_line_of_a_candidate_found_by_search_is_as_low_as_the_page_says() -> None:
     """Null logs, open decoding of 4 bits. Hypothesis: the drawn line ever reaches b bits with probability at most 2^-b.
 
-    400 logs of 12 fair choices, made without the key, threshold 0.05; b = 2 and 4, five standard errors. The candidate is picked by
-    looking at the whole log, so its evidence without the price reaches b far more often.
+    400 logs of 12 fair choices, made without the key, threshold 0.05; b = 2 and 4, five standard errors. The candidate
+    is picked by looking at the whole log, so its evidence without the price reaches b far more often.
     """
     rng = random.Random(11)
     trials = 400

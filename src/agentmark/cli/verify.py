@@ -53,7 +53,7 @@ def add_parser(commands: Any) -> None:
         help="only ask whether it is this identity: a number, 0x..., or a name in the registry (which goes before a "
         "number); without a registry also text that fits",
     )
-    parser.add_argument("--payload-len", type=int, metavar="BITS", help="default: what most records state")
+    parser.add_argument("--payload-len", type=int, metavar="BITS", help="default: what most steps state")
     parser.add_argument(
         "--threshold",
         type=float,
