@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from agentmark.log.sink import Sink
     from agentmark.log.sqlite import SqliteLog
     from agentmark.record import RecordError, RecordVersionError, StepRecord
+    from agentmark.verify.stranger import StrangerView
     from agentmark.verify.verdict import Placement, Segment, Verdict
     from agentmark.verify.verifier import Verifier
 
@@ -76,6 +77,7 @@ _HOMES = {
     "SqliteLog": "agentmark.log.sqlite",
     "Stats": "agentmark.decide.stats",
     "StepRecord": "agentmark.record",
+    "StrangerView": "agentmark.verify.stranger",
     "ToolCall": "agentmark.elicit.situation",
     "UnreadLogError": "agentmark.log.read.open",
     "Verdict": "agentmark.verify.verdict",
@@ -137,6 +139,7 @@ __all__ = [
     "SqliteLog",
     "Stats",
     "StepRecord",
+    "StrangerView",
     "ToolCall",
     "UnreadLogError",
     "Verdict",

@@ -252,3 +252,17 @@ def test_a_lost_place_is_found_and_reported(tmp_path: Path) -> None:
     assert answer.report is not None
     assert (answer.place.offset, answer.place.tried) == (3, 5)
     assert answer.report["question"]["place"] == {"session": records[0].session, "offsets_tried": 5, "offset": 3}
+
+
+def test_an_order_for_a_stranger_makes_no_other_report(tmp_path: Path, read_steps: list[str]) -> None:
+    """Neither the key holder's report nor the control is made: what is not there cannot be handed on by mistake."""
+    path = log_file(tmp_path, marked_log(KEY))
+    order = ReportOrder(command="agentmark verify", for_stranger=True)
+    answer = Case(logs=[path], keys=[KEY], registry=NAMES, report=order).answer()
+    assert answer.report is None
+    assert answer.control is None
+    assert len(read_steps) == 60
+    assert answer.stranger_report is not None
+    assert answer.stranger_report["verdict"]["identity"] == "acme"
+    with pytest.raises(SettingError, match="many questions at once"):
+        Case(logs=[path], keys=[KEY], place=LostPlace(session="s"), report=order)

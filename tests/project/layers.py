@@ -35,8 +35,8 @@ INNER_RANKS = {
     "chain": (("links", "findings"), ("checkpoint",), ("session", "writer"), ("check",)),
     "verify": (
         ("search", "keyring", "prices"),
-        ("intake", "candidates", "tamper"),
-        ("state", "verdict"),
+        ("intake", "candidates", "stranger"),
+        ("state", "verdict", "tamper"),
         ("judge",),
         ("verifier",),
     ),

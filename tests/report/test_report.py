@@ -1,6 +1,7 @@
 """The report: what it says, that hostile input stays text, and that a signature covers all of it."""
 
 import json
+import random
 import re
 import shlex
 import stat
@@ -132,14 +133,58 @@ def test_an_attributed_log() -> None:
     assert verdict["bound_in_words"].startswith("one in 10^")
     assert float(verdict["level_bits"]) == pytest.approx(float(verdict["bits_paid"]) + 19.932, abs=0.002)
     assert report["growth"]["of"] == "candidate"
-    assert report["growth"]["points"][0] == (0, "0.000")
-    assert report["growth"]["points"][-1] == (60, verdict["evidence_bits"])
+    assert report["growth"]["points"][0] == (0, f"-{verdict['bits_paid']}")
+    assert report["growth"]["points"][-1] == (60, verdict["surplus_bits"])
     assert report["rank_growth"] is not None
     assert report["rank_growth"]["points"][-1] == (60, 16)
     assert report["ownership"] is not None
     assert not report["control"]["accepted"]
     assert {step["finding"] for step in report["steps"]} == {"consistent"}
     assert report["findings"] == report["passed_over"] == report["segments"] == []
+
+
+def test_the_line_of_a_candidate_found_by_search_is_as_low_as_the_page_says() -> None:
+    """Null logs, open decoding of 4 bits. Hypothesis: the drawn line ever reaches b bits with probability at most 2^-b.
+
+    400 logs of 12 fair choices, made without the key, threshold 0.05; b = 2 and 4, five standard errors. The candidate
+    is picked by looking at the whole log, so its evidence without the price reaches b far more often.
+    """
+    rng = random.Random(11)
+    trials = 400
+    heights, evidence = [], []
+    for _ in range(trials):
+        session = Embedder(SharedKey(rng.randbytes(32)), 0, payload_len=4).session("null")
+        log = [replace(session.choose({"a": 1, "b": 1}).record, key_id=KEY.id) for _ in range(12)]
+        verifier = Verifier(KEY, threshold=0.05)
+        verdict = verifier.verify(log)
+        report = build_report(
+            verdict,
+            control=verdict,
+            intake=verifier.take_in(log),
+            noise_rates=verifier.noise_rates,
+            provenance=Provenance(made_at=NOON, command="null"),
+        )
+        if report["growth"]["of"] == "candidate":
+            heights.append(max(float(bits) for _, bits in report["growth"]["points"] if bits is not None))
+            evidence.append(heights[-1] + verdict.bits_paid)
+    for b in (2, 4):
+        bound = trials * 2.0**-b
+        assert sum(height >= b for height in heights) <= bound + 5 * bound**0.5
+        assert sum(bits >= b for bits in evidence) > 1.5 * bound, "what the line would show without the price"
+    assert "any wrong identity ever reaches a height of b bits is at most 2^-b" in render_report(
+        report_on(marked_log(KEY))
+    )
+    claimed = render_report(report_on(marked_log(KEY), claim=0x5EED))
+    assert "If the claim is false, this line ever reaches a height of b bits" in claimed
+
+
+def test_what_the_steps_could_say_is_not_called_evidence() -> None:
+    """Without a candidate there is no bound on the line: steps that could say much are common in null logs."""
+    report = report_on(marked_log(KEY, steps=8), registry=None, noise=0.0)
+    assert report["growth"]["of"] == "steps"
+    page = render_report(report)
+    assert "2^-b" not in page
+    assert "this is no evidence yet" in page
 
 
 def test_the_page_says_what_the_data_says() -> None:
@@ -645,6 +690,88 @@ def test_without_the_package_the_error_says_what_to_install(run: Run, monkeypatc
     assert status == 2
     assert "pip install '.[signed]'" in err
     assert run(*VERIFY, "--report", "report.html")[0] == 0, "an unsigned report needs no package"
+
+
+# For strangers
+
+
+def without_digests(text: str) -> str:
+    """A report with what names its inputs left out: file digests and sizes, times, and the report's own digest."""
+    return re.sub(r"[0-9a-f]{64}|\d{4}-\d\d-\d\dT[\d:]+Z|\"size\": \d+|<td class=n[^>]*>[\d,]+", "", text)
+
+
+def stranger_outputs(run: Run, log: str, *more: str) -> list[str]:
+    """All that the command says and writes, in every form it has."""
+    Path("current.jsonl").write_bytes(Path(log).read_bytes())
+    command = ("verify", "current.jsonl", "--key", "key.json", "--for-stranger", *more)
+    signing = ("--signed", "signed.json", "--signing-key", "signing.json")
+    said = [*run(*command), *run(*command, "--json")]
+    said += run(*command, "--report", "page.html", *signing, "--json")
+    said += [Path("page.html").read_text(encoding="utf-8")]
+    # The signature covers the digests, so that only what it signs can be compared.
+    said += [json.dumps(json.loads(Path("signed.json").read_text())["report"])]
+    return [without_digests(str(text)) for text in said]
+
+
+def test_logs_that_are_not_attributed_look_the_same_to_a_stranger(run: Run) -> None:
+    SIGNER.save("signing.json")
+    log = marked_log(KEY)
+    write_log("short.jsonl", log[:9])
+    write_log("shorter.jsonl", log[:3])
+    write_log("foreign.jsonl", [replace(record, key_id=KEY.id) for record in marked_log(STRANGER)])
+    write_log("withdrawn.jsonl", [*log, *[record.with_enforced(False) for record in log]])
+    logs = ("short.jsonl", "shorter.jsonl", "foreign.jsonl", "withdrawn.jsonl")
+    for question in ((), ("--claim", "0x5eed"), ("--registry", "registry.jsonl")):
+        first, *others = [stranger_outputs(run, log, *question) for log in logs]
+        assert first[0] == "1"
+        for other in others:
+            assert other == first
+
+
+def test_a_report_for_a_stranger_gives_the_answer_and_no_evidence(run: Run) -> None:
+    SIGNER.save("signing.json")
+    signing = ("--signed", "signed.json", "--signing-key", "signing.json")
+    status, out, err = run(*VERIFY, "--for-stranger", "--report", "page.html", *signing, "--json")
+    assert (status, err) == (0, "")
+    report = json.loads(out)
+    assert report == json.loads(Path("signed.json").read_text())["report"]
+    assert set(report) == {
+        "agentmark_report", "view", "made_at", "versions", "command", "keys", "inputs", "question", "verdict",
+        "findings", "passed_over",
+    }  # fmt: skip
+    assert report["verdict"]["identity"] == "acme-eu"
+    assert report["verdict"]["threshold"] == "1e-06"
+    assert report["keys"] == [KEY.id]
+    page = Path("page.html").read_text(encoding="utf-8")
+    text = " ".join(parsed(page).text)
+    for said in (report["verdict"]["sentence"], "acme-eu", report["command"], KEY.id, report_digest(report)):
+        assert said in text
+    for file in report["inputs"]:
+        assert file["sha256"] in text
+    for kept in ("<svg", "class=odds", "Control", "Runner-up", "contradicting", " bits for", "More steps"):
+        assert kept not in page, kept
+    status, out, _ = run("check-report", "signed.json", "--public-key", SIGNER.public_key)
+    assert status == 0
+    assert report["verdict"]["sentence"] in out
+    words = shlex.split(report["command"])
+    assert words[-1] == "--for-stranger"
+    status, out, _ = run(*words[1:])
+    assert (status, out) == (0, report["verdict"]["sentence"] + "\n")
+
+
+def test_what_could_not_be_read_is_said_to_strangers_too(run: Run) -> None:
+    with Path("log.jsonl").open("a") as log:
+        log.write('{"agentmark":7}\n')
+    _, out, _ = run(*VERIFY, "--for-stranger", "--skip-bad", "--report", "page.html", "--json")
+    assert len(json.loads(out)["passed_over"]) == 1
+    assert "What was not read" in Path("page.html").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("option", ["--control", "--segments", "--find-offset --session s", "--public-key 00"])
+def test_what_is_not_for_strangers_is_refused(run: Run, option: str) -> None:
+    status, out, err = run(*VERIFY, "--for-stranger", "--report", "page.html", *option.split())
+    assert (status, out) == (2, "")
+    assert "does not go with --for-stranger" in err
 
 
 # The chain of a log, beside its verdict

@@ -1,9 +1,13 @@
 """The verifying side under every kind of log: partial, shuffled, repeated, forged, foreign, empty."""
 
 import random
+import re
 from dataclasses import replace
+from math import log2
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 from support import TICKET_WEIGHTS, dirichlet, marked_log, through_json
 
 from agentmark import BehaviorDistribution, Embedder, Identity, Registry, SettingError, SharedKey, StepRecord, Verifier
@@ -229,6 +233,71 @@ def test_two_lengths_as_common_read_as_the_longer() -> None:
     assert Verifier(KEY).verify(log[::-1]).payload_len == 16
 
 
+def test_copies_of_one_line_do_not_move_the_payload_length() -> None:
+    """61 copies of one line that states another length, against 60 genuine steps: a context counts once."""
+    log = marked_log(KEY, steps=60)
+    unmarked = replace(log[0], payload_len=24, marked=False, reason="planted")
+    marked = replace(log[0], payload_len=24)
+    stripped = replace(log[0].with_partial_weights({}), payload_len=24)
+    for planted in (unmarked, marked, stripped):
+        verdict = Verifier(KEY).verify([*log, *[planted] * 61])
+        assert verdict.payload == 0x5EED
+        assert verdict.payload_len == 16
+        assert verdict.counts["other payload length"] == 61
+        assert any("61 records state another payload length" in finding for finding in verdict.tampering)
+
+
+def test_only_steps_that_could_be_read_decide_on_the_payload_length() -> None:
+    """Contexts are cheap to make up. Unmarked ones, and steps of F without weights, could not be read at any length."""
+    log = marked_log(KEY, steps=60)
+    rng = random.Random(4)
+    unmarked = replace(log[0], payload_len=24, marked=False, reason="planted")
+    stripped = replace(log[0].with_partial_weights({}), payload_len=24)
+    for line in (unmarked, stripped):
+        planted = [replace(line, context=rng.randbytes(32)) for _ in range(200)]
+        assert Verifier(KEY).verify([*log, *planted]).payload == 0x5EED
+
+
+def test_as_many_made_up_steps_as_genuine_ones_move_the_length_and_a_pinned_one_stays() -> None:
+    """What remains (docs/verdict.md): only a given length tells them apart. The verdict says what it set aside."""
+    log = marked_log(KEY, steps=60)
+    rng = random.Random(4)
+    planted = [replace(record, payload_len=17, context=rng.randbytes(32)) for record in log]
+    assert Verifier(KEY).verify([*log, *planted[:-1]]).payload == 0x5EED
+    moved = Verifier(KEY).verify([*log, *planted])
+    assert not moved.accepted
+    assert any("60 state 16 bits" in finding for finding in moved.tampering)
+    assert Verifier(KEY, payload_len=16).verify([*log, *planted]).payload == 0x5EED
+    registry = Registry(16, [Identity("acme", 0x5EED)])
+    assert Verifier(KEY, registry=registry).verify([*log, *planted]).identity == "acme"
+
+
+def test_steps_taken_out_by_copies_that_disagree_are_listed() -> None:
+    """An altered copy of every step leaves nothing to read. That must not pass for an untouched log."""
+    log = marked_log(KEY, steps=60)
+    assert Verifier(KEY).verify(log).tampering == ()
+    altered = []
+    for record in log:
+        assert record.distribution is not None
+        altered.append(replace(record, behavior=next(n for n in record.distribution.behaviors if n != record.behavior)))
+    verdict = Verifier(KEY).verify(log + altered)
+    assert not verdict.accepted
+    assert verdict.tampering == ("60 steps are logged in copies that disagree: none of them counts",)
+    assert Verifier(KEY).verify([*log, altered[7]]).tampering == (
+        "1 step is logged in copies that disagree: none of them counts",
+    )
+
+
+def test_steps_taken_out_as_not_obeyed_are_listed() -> None:
+    log = marked_log(KEY, steps=60)
+    verdict = Verifier(KEY).verify([*log, *[record.with_enforced(False) for record in log]])
+    assert not verdict.accepted
+    [finding] = verdict.tampering
+    assert finding.startswith("60 steps are logged both as not obeyed and without that")
+    # A step that is only ever logged as not obeyed is an honest erasure.
+    assert Verifier(KEY).verify([log[0].with_enforced(False), *log[1:]]).tampering == ()
+
+
 def test_a_disobeyed_step_is_erased_even_if_an_unmarked_copy_says_so() -> None:
     log = marked_log(KEY, steps=40)
     unmarked = replace(log[0], marked=False, reason="the agent refused", enforced=False)
@@ -257,8 +326,6 @@ def test_nobody_is_named_before_the_bound_is_met() -> None:
 
 
 def test_the_printed_bound_is_never_smaller_than_the_bound() -> None:
-    import re
-
     for steps in range(30, 80, 3):
         verdict = Verifier(KEY).verify(marked_log(KEY, steps=steps))
         if verdict.accepted:
@@ -267,6 +334,44 @@ def test_the_printed_bound_is_never_smaller_than_the_bound() -> None:
             assert verdict.false_positive_rate <= float(printed[1]) <= 1.2 * verdict.false_positive_rate
     log = marked_log(KEY, payload=1, payload_len=1, steps=900)
     assert Verifier(KEY).verify(log).false_positive_rate == 1e-300
+
+
+@given(st.floats(5e-324, 1.0))
+@example(9.95e-8)
+@example(9.9000000001e-8)
+@example(1e-6)
+@example(1.0)
+def test_the_printed_bound_is_a_bound_of_two_digits(rate: float) -> None:
+    """Rounding up must carry over: 9.95e-08 is 1.0e-07, not 10.0e-08."""
+    surplus = -log2(rate)
+    verdict = replace(Verifier(KEY).verify([]), candidate=1, evidence_bits=surplus, bits_paid=0.0)
+    printed = verdict.bound_text
+    assert re.fullmatch(r"[1-9]\.\de[+-]\d{2,3}|1e-300", printed)
+    assert verdict.false_positive_rate <= float(printed) <= 1.11 * verdict.false_positive_rate
+
+
+def test_without_noise_only_the_one_payload_that_explains_every_step_is_named() -> None:
+    """Clean logs of about 15 bits, a registry of 100 names of 10 bits, threshold 1e-2: now and then a second payload
+    explains every step as well. With noise 0 nobody is named then, so that a clean log never names the wrong identity
+    (spec, section 9.1). In 300 logs the test must meet at least three such.
+    """
+    rng = random.Random(5)
+    ambiguous = 0
+    for trial in range(300):
+        payloads = rng.sample(range(1 << 10), 100)
+        registry = Registry(10, [Identity(f"tenant {i}", payload) for i, payload in enumerate(payloads)])
+        session = Embedder(KEY, payloads[50], payload_len=10).session(f"ambiguous {trial}")
+        log = [session.choose({"a": 1, "b": 1}).record for _ in range(15)]
+        verifier = Verifier(KEY, registry=registry, noise=0.0, threshold=1e-2)
+        verdict = verifier.verify(log)
+        assert verdict.payload in (None, payloads[50])
+        readings = verifier.take_in(log).readings
+        explaining = sum(all(reading.e_value(m) > 0 for reading in readings) for m in range(1 << 10))
+        assert verdict.accepted == (explaining == 1)
+        ambiguous += explaining > 1
+        if explaining > 1:
+            assert "more than one identity" in verdict.sentence
+    assert ambiguous >= 3
 
 
 def test_a_log_made_to_need_many_checks_is_given_up() -> None:
@@ -287,6 +392,39 @@ def test_a_search_beyond_its_limit_says_so() -> None:
     assert verdict.consistent is None
     assert verdict.steps_needed is None
     assert "search_limit" in verdict.sentence
+
+
+def test_names_that_the_mark_does_not_tie_can_be_replaced() -> None:
+    """F is tied to ranks: with all names replaced the evidence is the same. R is tied to the name of the choice, and to
+    the others as far as they could have won: with every rejected option renamed a sixth of the evidence is left.
+
+    R: 20 logs of 100 steps at 1e-6, of which more than half must still be accepted (of 40 logs, 37 were).
+    """
+    verifier = Verifier(KEY)
+    accepted, kept = 0, []
+    for seed in range(20):
+        session = Embedder(KEY, 0x5EED, payload_len=16, scheme="R").session(f"renamed R {seed}")
+        log = [session.choose(TICKET_WEIGHTS).record for _ in range(100)]
+        rejected = [_renamed(record, set(TICKET_WEIGHTS) - {record.behavior}) for record in log]
+        before, after = verifier.verify(log, claim=0x5EED), verifier.verify(rejected, claim=0x5EED)
+        accepted += after.accepted
+        kept.append(after.evidence_bits / before.evidence_bits)
+    assert accepted > 10
+    assert 0.1 < sum(kept) / len(kept) < 0.3
+    session = Embedder(KEY, 0x5EED, payload_len=16).session("renamed F")
+    log = [session.choose(TICKET_WEIGHTS).record for _ in range(60)]
+    renamed = verifier.verify([_renamed(record, set(TICKET_WEIGHTS)) for record in log])
+    assert renamed.payload == 0x5EED
+    assert renamed.evidence_bits == verifier.verify(log).evidence_bits
+
+
+def _renamed(record: StepRecord, which: set[str]) -> StepRecord:
+    """New names for these behaviors."""
+    assert record.distribution is not None
+    weights = record.distribution.as_weights()
+    names = {name: f"{name} as others call it" if name in which else name for name in weights}
+    distribution = BehaviorDistribution.quantise({names[name]: weight for name, weight in weights.items()})
+    return replace(record, distribution=distribution, behavior=names[record.behavior])
 
 
 def test_names_texts_and_revocations_show() -> None:

@@ -23,7 +23,15 @@ from agentmark.log.read.files import log_files
 from agentmark.log.read.open import ReadLog, read_log
 from agentmark.record import StepRecord
 from agentmark.report.chain_part import ChainPart, describe_chain
-from agentmark.report.content import InputFile, Provenance, Report, build_report, describe_file
+from agentmark.report.content import (
+    InputFile,
+    Provenance,
+    Report,
+    StrangerReport,
+    build_report,
+    build_stranger_report,
+    describe_file,
+)
 from agentmark.verify.intake import Intake
 from agentmark.verify.search.symbols import DEFAULT_SEARCH_LIMIT
 from agentmark.verify.verdict import DEFAULT_THRESHOLD, Placement, Verdict
@@ -48,11 +56,13 @@ class LostPlace:
 class ReportOrder:
     """A report is wanted as well, with the command that repeats the verdict.
 
-    `segments` looks for the stretches of several identities however long it takes.
+    `segments` looks for the stretches of several identities however long it takes. `for_stranger` makes the report for
+    those who do not hold the key: the answer alone (`Answer.stranger_report`), and no other report.
     """
 
     command: str
     segments: bool = False
+    for_stranger: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,6 +97,8 @@ class Case:
             raise SettingError("offsets", f"{self.place.offsets} is not a number of places")
         if self.search_limit < 1:
             raise SettingError("search_limit", f"{self.search_limit} is not a number of guesses")
+        if self.place is not None and self.report is not None and self.report.for_stranger:
+            raise SettingError("for_stranger", "a search for a place is many questions at once, and not a stranger's")
         for public_key in self.public_keys or ():
             check_public_key(public_key)
         self.verifier()
@@ -122,6 +134,7 @@ class Answer:
     # What was not read, in sentences.
     passed_over: Sequence[str] = ()
     report: Report | None = None
+    stranger_report: StrangerReport | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """The verdict as plain JSON data, and the rest beside it (docs/verdict.md)."""
@@ -167,10 +180,13 @@ class _Inquiry:
             chains=_chains(self._logs, case.public_keys),
             passed_over=[line for log in self._logs for line in log.summary.passed_over],
         )
-        if case.control or case.report is not None:
+        if case.report is not None and case.report.for_stranger:
+            answer = replace(answer, stranger_report=self._stranger_report(case.report, answer, verifier))
+        wants_whole_report = case.report is not None and not case.report.for_stranger
+        if case.control or wants_whole_report:
             strangers = verifier.sort_out(self._engine.take_in(parts, verifier.keys.strangers()))
             answer = replace(answer, control=verifier.judge.verdict(strangers, case.claim))
-        if case.report is not None:
+        if case.report is not None and wants_whole_report:
             answer = replace(answer, report=self._report(case.report, answer, intake, verifier))
         return answer
 
@@ -190,18 +206,38 @@ class _Inquiry:
             control=answer.control,
             intake=intake,
             noise_rates=verifier.noise_rates,
-            provenance=Provenance(
-                made_at=datetime.now(UTC), command=order.command, key_ids=verifier.keys.ids, inputs=self._files
-            ),
+            provenance=self._provenance(order, verifier),
             claim=answer.claim,
             claim_taken_as=answer.claim_taken_as,
-            registry_size=None if self._case.registry is None else len(self._case.registry),
+            registry_size=self._registry_size,
             place=None if lost is None or answer.place is None else (lost.session, answer.place),
             findings=[*hints, *self._changed_files()],
             passed_over=answer.passed_over,
             segments=segments,
             chains=answer.chains,
         )
+
+    def _stranger_report(self, order: ReportOrder, answer: Answer, verifier: Verifier) -> StrangerReport:
+        """Of what else was found, only what shows without the key: how the files were read."""
+        return build_stranger_report(
+            answer.verdict.for_stranger(),
+            noise_rates=verifier.noise_rates,
+            provenance=self._provenance(order, verifier),
+            claim=answer.claim,
+            claim_taken_as=answer.claim_taken_as,
+            registry_size=self._registry_size,
+            findings=self._changed_files(),
+            passed_over=answer.passed_over,
+        )
+
+    def _provenance(self, order: ReportOrder, verifier: Verifier) -> Provenance:
+        return Provenance(
+            made_at=datetime.now(UTC), command=order.command, key_ids=verifier.keys.ids, inputs=self._files
+        )
+
+    @property
+    def _registry_size(self) -> int | None:
+        return None if self._case.registry is None else len(self._case.registry)
 
     def _described(self) -> list[InputFile]:
         """Size and digest of every file, if a report is to state them."""

@@ -42,6 +42,7 @@ def add_parser(commands: Any) -> None:
         "  agentmark verify log.jsonl --key key.json --registry registry.jsonl\n"
         "  agentmark verify log.jsonl --key key.json --registry registry.jsonl --claim tenant-0042\n"
         "  agentmark verify log.jsonl --key key.json --report report.html\n"
+        "  agentmark verify log.jsonl --key key.json --report answer.html --for-stranger\n"
         "  agentmark verify part.jsonl --key key.json --find-offset --session ID",
     )
     parser.add_argument("log", type=Path, nargs="+", help=LOG_HELP + "; several, and folders of them, are pooled")
@@ -54,7 +55,7 @@ def add_parser(commands: Any) -> None:
         help="only ask whether it is this identity: a number, 0x..., or a name in the registry (which goes before a "
         "number); without a registry also text that fits",
     )
-    parser.add_argument("--payload-len", type=int, metavar="BITS", help="default: what most records state")
+    parser.add_argument("--payload-len", type=int, metavar="BITS", help="default: what most steps state")
     parser.add_argument(
         "--threshold",
         type=float,
@@ -111,6 +112,12 @@ def add_parser(commands: Any) -> None:
         help="in a report, also look for stretches of several identities, however long it takes (by default only in "
         f"logs of up to {SEGMENTED_UNASKED} records that show signs of it)",
     )
+    parser.add_argument(
+        "--for-stranger",
+        action="store_true",
+        help="show only what somebody may see who does not hold the key: whether an identity is named, and which; "
+        "no evidence, in print or in the report (docs/verdict.md says why)",
+    )
     parser.add_argument("--signed", type=Path, metavar="FILE", help="write the report as signed JSON")
     parser.add_argument("--signing-key", type=Path, metavar="FILE", help="for --signed: see `agentmark signing-key`")
     parser.set_defaults(run=run)
@@ -122,8 +129,9 @@ def run(arguments: argparse.Namespace) -> int:
     arguments.log = log_files(arguments.log)
     files = ReportFiles(arguments) if _wants_report(arguments) else None
     answer = _case(arguments).answer(progress=show_progress)
-    if files is not None and answer.report is not None:
-        files.write(answer.report)
+    report = answer.report or answer.stranger_report
+    if files is not None and report is not None:
+        files.write(report)
     _print(arguments, answer)
     return EXIT_ATTRIBUTED if answer.verdict.accepted else EXIT_NOT_ATTRIBUTED
 
@@ -136,8 +144,20 @@ def _check(arguments: argparse.Namespace) -> None:
         raise SettingError("--offsets", "goes together with --find-offset")
     if arguments.offsets is not None and arguments.offsets < 1:
         raise SettingError("--offsets", f"{arguments.offsets} is not a number of places")
+    if arguments.for_stranger:
+        for name, reason in _NOT_FOR_STRANGERS.items():
+            if getattr(arguments, name):
+                raise SettingError(f"--{name.replace('_', '-')}", f"does not go with --for-stranger: {reason}")
     if arguments.search_limit < 1:
         raise SettingError("--search-limit", f"{arguments.search_limit} is not a number of guesses")
+
+
+_NOT_FOR_STRANGERS = {
+    "control": "a stranger sees no evidence to compare",
+    "segments": "stretches tell of single records",
+    "find_offset": "it asks about many places at once",
+    "public_key": "`agentmark chain` checks a chain, and needs no key",
+}
 
 
 def _wants_report(arguments: argparse.Namespace) -> bool:
@@ -151,7 +171,9 @@ def _case(arguments: argparse.Namespace) -> Case:
         place = LostPlace(session=arguments.session, offsets=offsets)
     report = None
     if _wants_report(arguments):
-        report = ReportOrder(command=repeating_command(arguments), segments=arguments.segments)
+        report = ReportOrder(
+            command=repeating_command(arguments), segments=arguments.segments, for_stranger=arguments.for_stranger
+        )
     registry = Registry.load(arguments.registry) if arguments.registry else None
     return Case(
         logs=arguments.log,
@@ -184,9 +206,11 @@ def _claim(text: str | None, registry: Registry | None) -> PayloadLike:
 
 def _print(arguments: argparse.Namespace, answer: Answer) -> None:
     if arguments.json:
-        print_json(answer.report or answer.as_dict(), indent=2)
+        content = answer.verdict.for_stranger().as_dict() if arguments.for_stranger else answer.as_dict()
+        print_json(answer.report or answer.stranger_report or content, indent=2)
         return
-    print("\n".join(map(printable, verdict_lines(answer))))
+    lines = [answer.verdict.for_stranger().sentence] if arguments.for_stranger else verdict_lines(answer)
+    print("\n".join(map(printable, lines)))
     for line in answer.passed_over:
         print(f"passed over: {printable(line)}", file=sys.stderr)
 

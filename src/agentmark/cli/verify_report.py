@@ -9,7 +9,7 @@ from typing import Any
 from agentmark.errors import SettingError
 from agentmark.files import write_text_file
 from agentmark.keys.signing import SigningKey
-from agentmark.report import Report, render_report, sign_report
+from agentmark.report import Report, StrangerReport, render_report, sign_report
 from agentmark.text import spelled_out_json
 from agentmark.verify.search.symbols import DEFAULT_SEARCH_LIMIT
 from agentmark.verify.verdict import DEFAULT_THRESHOLD
@@ -31,7 +31,7 @@ class ReportFiles:
             _check_output(path, [source for source in inputs if source is not None])
         self._signing_key = SigningKey.load(arguments.signing_key) if arguments.signing_key is not None else None
 
-    def write(self, report: Report) -> None:
+    def write(self, report: Report | StrangerReport) -> None:
         if self._page is not None:
             as_data = self._page.suffix == ".json"
             write_text_file(self._page, _as_json(report) if as_data else render_report(report))
@@ -69,7 +69,7 @@ def repeating_command(arguments: argparse.Namespace) -> str:
     for public_key in arguments.public_key or []:
         words += ["--public-key", public_key]
     words += [_option(name) for name in ("any_key_id", "skip_bad") if getattr(arguments, name)]
-    joined = shlex.join([*words, "--control"])
+    joined = shlex.join([*words, "--for-stranger" if arguments.for_stranger else "--control"])
     # File names need not be UTF-8; the report is.
     return joined.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 

@@ -1,7 +1,15 @@
 """The report: a verdict with all that it rests on, as data, as one page, and signed."""
 
 from agentmark.report.chain_part import ChainPart, describe_chain
-from agentmark.report.content import InputFile, Provenance, Report, build_report, describe_file
+from agentmark.report.content import (
+    InputFile,
+    Provenance,
+    Report,
+    StrangerReport,
+    build_report,
+    build_stranger_report,
+    describe_file,
+)
 from agentmark.report.page import render_report
 from agentmark.report.signature import check_report, report_digest, sign_report
 
@@ -10,7 +18,9 @@ __all__ = [
     "InputFile",
     "Provenance",
     "Report",
+    "StrangerReport",
     "build_report",
+    "build_stranger_report",
     "check_report",
     "describe_chain",
     "describe_file",

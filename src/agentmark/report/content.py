@@ -19,10 +19,13 @@ from agentmark.core.theory import false_positive_rate
 from agentmark.report.chain_part import ChainPart
 from agentmark.report.numbers import bits_text, rate_in_words, rate_text
 from agentmark.verify.intake import Intake, Outcome
+from agentmark.verify.stranger import StrangerView
 from agentmark.verify.verdict import Placement, Segment, StepFinding, Verdict
 from agentmark.version import __version__
 
 REPORT_VERSION = 1
+# How a report for those who do not hold the key says so.
+STRANGERS_VIEW = "stranger"
 # Records beyond these are counted, not shown; so are candidates of one step, and points of a curve are thinned out.
 MAX_STEPS = 2000
 MAX_CANDIDATES = 20
@@ -162,6 +165,34 @@ class Report(TypedDict):
     steps_left_out: int
 
 
+class StrangerVerdictPart(TypedDict):
+    accepted: bool
+    sentence: str
+    identity: str | None
+    revoked_at: str | None
+    payload: str | None
+    text: str | None
+    payload_len: int | None
+    threshold: str
+
+
+class StrangerReport(TypedDict):
+    """What a report says to those who do not hold the key: nothing in it moves with a single record, except the files'
+    own digests and what could not be read of them."""
+
+    agentmark_report: int
+    view: str
+    made_at: str
+    versions: dict[str, str]
+    command: str
+    keys: list[str]
+    inputs: list[InputFile]
+    question: QuestionPart
+    verdict: StrangerVerdictPart
+    findings: list[str]
+    passed_over: list[str]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Provenance:
     """Where a report comes from: when, by which command, with which keys and files."""
@@ -205,8 +236,8 @@ def build_report(
     """
     return Report(
         agentmark_report=REPORT_VERSION,
-        made_at=provenance.made_at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
-        versions={"agentmark": __version__, "python": platform.python_version()},
+        made_at=_time(provenance),
+        versions=_versions(),
         command=provenance.command,
         keys=list(provenance.key_ids),
         inputs=list(provenance.inputs),
@@ -232,6 +263,60 @@ def build_report(
         ],
         steps_left_out=max(0, len(verdict.findings) - MAX_STEPS),
     )
+
+
+def build_stranger_report(
+    view: StrangerView,
+    *,
+    noise_rates: Sequence[float],
+    provenance: Provenance,
+    claim: str | None = None,
+    claim_taken_as: str | None = None,
+    registry_size: int | None = None,
+    findings: Iterable[str] = (),
+    passed_over: Iterable[str] = (),
+) -> StrangerReport:
+    """A report on a verdict for those who do not hold the key.
+
+    `findings` and `passed_over` go in as they are: only what shows without the key belongs there.
+    """
+    said = view.as_dict()
+    return StrangerReport(
+        agentmark_report=REPORT_VERSION,
+        view=STRANGERS_VIEW,
+        made_at=_time(provenance),
+        versions=_versions(),
+        command=provenance.command,
+        keys=list(provenance.key_ids),
+        inputs=list(provenance.inputs),
+        question=QuestionPart(
+            claim=claim,
+            claim_taken_as=claim_taken_as,
+            registry_size=registry_size,
+            noise_rates=[f"{rate:g}" for rate in noise_rates],
+            place=None,
+        ),
+        verdict=StrangerVerdictPart(
+            accepted=said["accepted"],
+            sentence=said["sentence"],
+            identity=said["identity"],
+            revoked_at=said["revoked_at"],
+            payload=said["payload"],
+            text=said["text"],
+            payload_len=said["payload_len"],
+            threshold=f"{said['threshold']:g}",
+        ),
+        findings=list(findings),
+        passed_over=list(passed_over),
+    )
+
+
+def _time(provenance: Provenance) -> str:
+    return provenance.made_at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _versions() -> dict[str, str]:
+    return {"agentmark": __version__, "python": platform.python_version()}
 
 
 def _place_part(session: str, place: Placement) -> PlacePart:
@@ -297,7 +382,12 @@ def _ownership_part(verdict: Verdict) -> OwnershipPart | None:
 
 
 def _growth(verdict: Verdict, intake: Intake, noise_rates: Sequence[float]) -> GrowthPart:
-    """Evidence after each record, in the order of the log: for the candidate, or what the steps could say."""
+    """Surplus after each record, in the order of the log: of the candidate, or of what the steps could say.
+
+    The candidate was picked by looking at the whole log, so its evidence alone may grow by that choice. Its surplus
+    cannot: 2^surplus is one term of the mean of all e-values, weighted by the prices, which is an e-value at every
+    record, whichever term is picked afterwards.
+    """
     evidence = Evidence(noise_rates)
     possible = 0.0
     totals: list[float] = []
@@ -306,10 +396,10 @@ def _growth(verdict: Verdict, intake: Intake, noise_rates: Sequence[float]) -> G
             possible += step.reading.evidence_bits
             if verdict.candidate is not None:
                 evidence.update(step.reading.e_value(verdict.candidate))
-        totals.append(possible if verdict.candidate is None else evidence.bits)
+        totals.append((possible if verdict.candidate is None else evidence.bits) - verdict.bits_paid)
     return GrowthPart(
         of="steps" if verdict.candidate is None else "candidate",
-        points=[(0, "0.000"), *[(i + 1, bits_text(totals[i])) for i in _thinned(len(totals))]],
+        points=[(0, bits_text(-verdict.bits_paid)), *[(i + 1, bits_text(totals[i])) for i in _thinned(len(totals))]],
     )
 
 

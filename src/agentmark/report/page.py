@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from html import escape
+from typing import cast
 
 from agentmark.core.distribution import TOTAL_WEIGHT
 from agentmark.report.chain_part import ChainFindingPart, ChainPart
@@ -17,6 +18,8 @@ from agentmark.report.content import (
     Report,
     SegmentPart,
     StepPart,
+    StrangerReport,
+    StrangerVerdictPart,
     VerdictPart,
 )
 from agentmark.report.html import isolated, opening
@@ -41,13 +44,21 @@ _FINDING_CSS = {
 }
 
 
-def render_report(report: Report) -> str:
-    """The whole page."""
+def render_report(report: Report | StrangerReport) -> str:
+    """The whole page: the key holder's, or (if the report is for strangers) the one that shows the answer alone."""
     verdict = report["verdict"]
     parts = [
         opening(f"AgentMark report: {'attributed' if verdict['accepted'] else 'not attributed'}", STYLE),
         f"<h1>AgentMark report, {escape(report['made_at'])}</h1>",
         _verdict(verdict),
+        *(_strangers_parts(cast(StrangerReport, report)) if "view" in report else _holders_parts(report)),
+        "</html>",
+    ]
+    return "\n".join(part for part in parts if part) + "\n"
+
+
+def _holders_parts(report: Report) -> list[str]:
+    return [
         _controls(report),
         _facts(report),
         _growth(report),
@@ -55,16 +66,40 @@ def render_report(report: Report) -> str:
         _segments(report),
         _findings(report),
         _chains(report),
-        _outcomes(verdict),
+        _outcomes(report["verdict"]),
         _ownership(report),
         _steps(report),
         _origin(report),
-        "</html>",
+        "<p class=soft>The control uses a fresh random key, so its figures differ from run to run. All others repeat."
+        "</p>",
     ]
-    return "\n".join(part for part in parts if part) + "\n"
 
 
-def _verdict(verdict: VerdictPart) -> str:
+def _strangers_parts(report: StrangerReport) -> list[str]:
+    verdict, claim = report["verdict"], report["question"]["claim"]
+    facts = [("Identity", _identity(verdict))]
+    if claim is not None:
+        facts.append(("Claim under test", _text(claim)))
+    if verdict["revoked_at"] is not None:
+        facts.append(("Revoked", _text(verdict["revoked_at"])))
+    bound = (
+        f"an identity is named only at a bound of {escape(verdict['threshold'])} or less. It covers logs made without "
+        "this key and logs made with it for another identity."
+    )
+    facts.append(("Threshold", bound))
+    rows = "".join(f"<dt>{name}<dd>{fact}" for name, fact in facts)
+    notes = [*report["findings"], *[f"passed over: {line}" for line in report["passed_over"]]]
+    listed = "".join(f"<li>{_text(note, SENTENCE_LEN)}" for note in notes)
+    return [
+        f"<h2>The finding</h2><dl>{rows}</dl>",
+        f"<h2>What was not read</h2><ul>{listed}</ul>" if notes else "",
+        _origin(report),
+        "<p class=soft>This report is for readers who do not hold the key: it gives the answer, and no evidence. What "
+        "each record says for or against an identity would teach a forger what to write.</p>",
+    ]
+
+
+def _verdict(verdict: VerdictPart | StrangerVerdictPart) -> str:
     css = "yes" if verdict["accepted"] else "no"
     return f'<div class="panel verdict {css}"><p>{_text(verdict["sentence"], SENTENCE_LEN)}</p></div>'
 
@@ -117,7 +152,7 @@ def _facts(report: Report) -> str:
     return f"<h2>The finding</h2><dl>{rows}</dl>"
 
 
-def _identity(verdict: VerdictPart) -> str:
+def _identity(verdict: VerdictPart | StrangerVerdictPart) -> str:
     if not verdict["accepted"]:
         return "<span class=big>none named</span>"
     length = f"{verdict['payload_len']} bits"
@@ -200,24 +235,34 @@ def _growth(report: Report) -> str:
     stopped = len(points) < len(growth["points"])
     last = growth["points"][-1][0]
     of_candidate = growth["of"] == "candidate"
-    label = "evidence for the candidate" if of_candidate else "what the steps could say if all agreed"
+    label = "the candidate's surplus" if of_candidate else "what the steps could say if all agreed, less the price"
     css = ("r" if verdict["accepted"] else "bad") if of_candidate else "c5 dash"
-    level = float(verdict["level_bits"])
+    paid = float(verdict["bits_paid"])
+    level = float(verdict["level_bits"]) - paid
     chart = line_chart(
         [Series(label, points, css, ends_with_cross=stopped)],
         x_label="records read, in the order of the log",
-        y_label="evidence (bits)",
+        y_label="surplus (bits)",
         threshold=(level, f"{level:.1f} bits needed"),
         x_max=float(last),
     )
-    paid = float(verdict["bits_paid"])
-    tried = f"{paid:.1f} bits for what was tried and " if paid else ""
+    price = f", less {paid:.1f} bits for what was tried" if paid else ""
+    meaning = _growth_of_candidate(verdict) if of_candidate else "Nobody was a candidate: this is no evidence yet."
     ruled_out = " At ✕ a step rules the candidate out." if stopped else ""
     return (
         f"<h2>How the evidence grows</h2><figure class=panel>{chart}</figure>"
-        f"<p class=soft>log2 of the e-value after each record, in bits. The dashed line is what it takes: {tried}"
-        f"{level - paid:.1f} for a bound of {escape(verdict['threshold'])}. Under another key or identity the line "
-        f"stays low: it reaches a height of b bits with probability at most 2^-b.{ruled_out}</p>"
+        f"<p class=soft>log2 of the e-value after each record, in bits{price}. The dashed line is what a bound of "
+        f"{escape(verdict['threshold'])} takes. {meaning}{ruled_out}</p>"
+    )
+
+
+def _growth_of_candidate(verdict: VerdictPart) -> str:
+    """What is proved of the line. It says nothing of evidence without its price: that grows by the choice alone."""
+    if verdict["route"] == Route.CLAIM:
+        return "If the claim is false, this line ever reaches a height of b bits with probability at most 2^-b."
+    return (
+        "The candidate was picked by looking at the whole log, and the price covers that: the probability that the "
+        "line of any wrong identity ever reaches a height of b bits is at most 2^-b."
     )
 
 
@@ -284,7 +329,7 @@ def _findings(report: Report) -> str:
     findings = [_text(finding, SENTENCE_LEN) for finding in report["findings"]]
     findings += [f"passed over: {_text(line, SENTENCE_LEN)}" for line in report["passed_over"]]
     if not findings:
-        said = "<p>None: no altered context, no line that was cut short or broken.</p>"
+        said = "<p>None: no altered context, no copies that disagree, no line that was cut short or broken.</p>"
     else:
         said = f"<ul>{''.join(f'<li>{finding}' for finding in findings)}</ul>"
     return f"<h2>Signs of tampering or damage</h2>{said}"
@@ -436,7 +481,7 @@ def _share(name: str, share: float, *, chosen: bool) -> str:
     return f"<span{css}><i style=width:{BAR_WIDTH_PX * share:.0f}px></i>{_text(name)} <em>{percent}</em></span>"
 
 
-def _origin(report: Report) -> str:
+def _origin(report: Report | StrangerReport) -> str:
     keys = ", ".join(f"<code>{_text(key)}</code>" for key in report["keys"]) or "-"
     versions = ", ".join(f"{escape(name)} {escape(version)}" for name, version in report["versions"].items())
     rates = ", ".join(map(escape, report["question"]["noise_rates"]))
@@ -449,8 +494,6 @@ def _origin(report: Report) -> str:
         f"<dt>Registry<dd>{names}<dt>Noise rates allowed for<dd>{rates}"
         f"<dt>SHA-256 of this report's data<dd><code>{report_digest(report)}</code></dl>"
         f"{files if report['inputs'] else ''}"
-        "<p class=soft>The control uses a fresh random key, so its figures differ from run to run. All others repeat."
-        "</p>"
     )
 
 

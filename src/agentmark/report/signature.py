@@ -6,7 +6,7 @@ from typing import Any, TypedDict
 from agentmark.core.canonical import canonical_bytes
 from agentmark.core.errors import AgentMarkError, ContextError
 from agentmark.keys.signing import SigningKey, check_public_key, verify_signature
-from agentmark.report.content import REPORT_VERSION, Report
+from agentmark.report.content import REPORT_VERSION, Report, StrangerReport
 from agentmark.report.shape import shape_fault
 
 REPORT_LABEL = b"agentmark/1 report"
@@ -28,12 +28,12 @@ class SignedReportError(AgentMarkError, ValueError):
         self.fault = fault
 
 
-def report_digest(report: Report) -> str:
+def report_digest(report: Report | StrangerReport) -> str:
     """SHA-256 of the canonical bytes: names this report on the page and in the signed file alike."""
     return sha256(canonical_bytes(report)).hexdigest()
 
 
-def sign_report(report: Report, key: SigningKey) -> dict[str, Any]:
+def sign_report(report: Report | StrangerReport, key: SigningKey) -> dict[str, Any]:
     """The report with its signature beside it."""
     return {
         "report": report,
@@ -61,7 +61,7 @@ def check_report(signed: object, *, public_key: str | None = None) -> str | None
         raise SignedReportError(f"{error.field}: {error.fault}") from None
     if not verify_signature(signer, REPORT_LABEL, message, signature["value"]):
         return None
-    fault = shape_fault(report, Report, "report")
+    fault = shape_fault(report, StrangerReport if "view" in report else Report, "report")
     if fault is not None:
         raise SignedReportError(fault)
     return signer

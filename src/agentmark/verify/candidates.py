@@ -70,7 +70,10 @@ class Searcher:
         rates = self.rates if rates is None else rates
         if not readings:
             return Proposals(())
-        named = self._named(readings, rates)
+        # Without noise only the one payload that explains every step may be named (spec, section 9.1): a name of the
+        # registry that explains them beside others may be the wrong one. Parts of lists are judged by 9.2 at any rate.
+        strict = not rates and all(isinstance(reading, SymbolSet) for reading in readings)
+        named = [] if strict else self._named(readings, rates)
         if self.suffices([candidate.payload for candidate in named], readings, payload_len):
             return Proposals(tuple(named))
         clean = clean_search(readings, payload_len, limit=self.search_limit)

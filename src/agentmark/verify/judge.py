@@ -20,7 +20,7 @@ from agentmark.verify.intake import Intake, Outcome, Step
 from agentmark.verify.prices import Prices
 from agentmark.verify.search.splice import Stretch, segment, windows
 from agentmark.verify.search.symbols import DEFAULT_SEARCH_LIMIT
-from agentmark.verify.tamper import tamper_findings
+from agentmark.verify.tamper import erasure_findings, tamper_findings
 from agentmark.verify.verdict import DEFAULT_THRESHOLD, RunnerUp, Segment, StepFinding, Verdict
 
 
@@ -96,7 +96,11 @@ class Judge:
             search_over_limit=proposals.over_limit,
             holder=None if best is None or self._registry is None else self._registry.holder(best.payload),
             runner_up=None if second is None else self._runner_up(second),
-            tampering=(*tamper_findings([step.record for step in intake.steps]), *self._mixed(best, second)),
+            tampering=(
+                *tamper_findings([step.record for step in intake.steps]),
+                *erasure_findings(intake),
+                *self._mixed(best, second),
+            ),
             findings=tuple([_finding(step, best) for step in intake.steps]),
         )
 

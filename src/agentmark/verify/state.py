@@ -59,7 +59,7 @@ class LogState:
         self._steps += other._steps
 
     def intake(self, payload_len: int | None = None) -> Intake:
-        """Which records count, now that all are here. `payload_len`: by default the one that most records state."""
+        """Which records count, now that all are here. `payload_len`: by default the one that most steps state."""
         return sort_out(self._steps, payload_len)
 
     def to_bytes(self) -> bytes:

@@ -1,10 +1,12 @@
-"""What a log shows of tampering, without its chain: contexts that do not fit, copies, replays, gaps."""
+"""What a log shows of tampering, without its chain: contexts that do not fit, copies, replays, gaps, and steps that
+other records have taken out of the count."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from agentmark.core.context import context_digest, context_fields
 from agentmark.record import StepRecord
+from agentmark.verify.intake import Intake, Outcome
 
 # Names beyond this many are counted, not listed.
 LISTED = 5
@@ -25,6 +27,47 @@ def tamper_findings(records: Iterable[StepRecord]) -> list[str]:
     findings += _copies(log)
     findings += _gaps(log)
     return findings
+
+
+def erasure_findings(intake: Intake) -> list[str]:
+    """Sentences on steps that do not count because of what other records say: anyone who can add lines can do this.
+
+    They need no key: which records count is settled before anything is read from them.
+    """
+    findings = []
+    conflicting = {step.record.context for step in intake.steps if step.outcome is Outcome.CONFLICTING}
+    if conflicting:
+        findings.append(f"{_steps(len(conflicting))} in copies that disagree: none of them counts")
+    withdrawn = _withdrawn(intake)
+    if withdrawn:
+        findings.append(
+            f"{_steps(len(withdrawn))} both as not obeyed and without that, and not counted: a later correction, or "
+            "copies that were added to erase them"
+        )
+    lengths = Counter(step.record.payload_len for step in intake.steps if step.outcome is Outcome.OTHER_LENGTH)
+    if lengths:
+        commonest = sorted(lengths.items(), key=lambda item: (-item[1], item[0]))[:LISTED]
+        stated = ", ".join(f"{count} state {length} bits" for length, count in commonest)
+        findings.append(
+            f"{lengths.total()} records state another payload length than the {intake.payload_len} bits judged, and "
+            f"are set aside ({stated}{_more(lengths)}); where the length is known, give it"
+        )
+    return findings
+
+
+def _withdrawn(intake: Intake) -> set[bytes]:
+    """Contexts of which one record says that the agent did not obey, and another does not say so."""
+    counted = [step.record for step in intake.steps if step.outcome not in (Outcome.OTHER_KEY, Outcome.OTHER_LENGTH)]
+    disobeyed = {record.context for record in counted if record.enforced is False}
+    return {
+        record.context
+        for record in counted
+        if record.context in disobeyed and record.marked and record.enforced is not False
+    }
+
+
+def _steps(count: int) -> str:
+    return f"{count} step is logged" if count == 1 else f"{count} steps are logged"
 
 
 def _moved(log: Sequence[StepRecord]) -> list[StepRecord]:
@@ -83,5 +126,5 @@ def _places(records: Sequence[StepRecord]) -> str:
     return f"{len(records)} records ({', '.join(record.where for record in records[:LISTED])}{_more(records)})"
 
 
-def _more(items: Sequence[object]) -> str:
+def _more(items: Collection[object]) -> str:
     return f", and {len(items) - LISTED} more" if len(items) > LISTED else ""

@@ -1,8 +1,12 @@
-"""What verification found, as frozen data that prints itself."""
+"""What verification found, as frozen data that prints itself.
+
+A verdict is for the holder of the key: it tells of every record. `Verdict.for_stranger` is what others may see.
+"""
 
 from collections import Counter
 from dataclasses import dataclass, field
-from math import ceil, floor, log2, log10
+from decimal import ROUND_CEILING, Context
+from math import ceil, log2
 from typing import Any
 
 from agentmark.core.payload import payload_to_text
@@ -11,8 +15,10 @@ from agentmark.identity.registry import Identity
 from agentmark.record import StepRecord
 from agentmark.verify.candidates import Route
 from agentmark.verify.intake import Outcome
+from agentmark.verify.stranger import StrangerView, name_of, payload_digits
 
 DEFAULT_THRESHOLD = 1e-6
+_TWO_DIGITS_UP = Context(prec=2, rounding=ROUND_CEILING)
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +169,7 @@ class Verdict:
         missing = self._takes - self._seen_bits
         if self.search_over_limit and self.candidate is None and self.potential_bits >= self._takes:
             return None
-        if self.bits_paid < self.payload_len:
+        if self.bits_paid < self.payload_len and not self._several_may_explain:
             return max(missing, 1.0)
         return max(missing, equations_until_full_rank(self.rank, self.payload_len), 1.0)
 
@@ -183,9 +189,14 @@ class Verdict:
     @property
     def _seen_bits(self) -> float:
         """What the steps have shown so far: for a candidate if there should be one by now, else what they can show."""
-        if self.route is Route.CLAIM or self.potential_bits >= self._takes:
+        if self.route is Route.CLAIM or (self.potential_bits >= self._takes and not self._several_may_explain):
             return max(self.evidence_bits, 0.0)
         return self.potential_bits
+
+    @property
+    def _several_may_explain(self) -> bool:
+        """Whether nobody was a candidate because the steps, as far as they go, leave room for more than one."""
+        return self.candidate is None and self.consistent is not False and self.counts[Outcome.USED] > 0
 
     @property
     def sentence(self) -> str:
@@ -195,21 +206,14 @@ class Verdict:
         return f"Not attributed: {self._why_not()}."
 
     def _named(self) -> str:
-        if self.payload_len == 0:
-            return "the holder of this key (the mark carries no identity)"
-        digits = f"{self.candidate:#0{2 + -(-self.payload_len // 4)}x}"
-        if self.identity is not None:
-            revoked = f", revoked {self.revoked_at}" if self.revoked_at else ""
-            return f"{self.identity!r} (payload {digits}{revoked})"
-        if self.text is not None and self.payload_len >= 16:
-            return f"payload {digits} (as text: {self.text!r})"
-        return f"payload {digits}"
+        assert self.candidate is not None
+        return name_of(self.candidate, self.payload_len, self.identity, self.revoked_at)
 
     def _bound(self) -> str:
         contradicting = f"; {self.contradicting} of its steps are not from this identity" if self.contradicting else ""
         return (
             "a log made without this key, or for another identity, agrees this well with probability at most "
-            f"{self.bound_text} (threshold {self.threshold:.0e}){contradicting}"
+            f"{self.bound_text} (threshold {self.threshold:g}){contradicting}"
         )
 
     def _why_not(self) -> str:
@@ -228,25 +232,51 @@ class Verdict:
                 f"reading {self.payload_len} bits from these {used} steps of scheme R would take "
                 f"{self.search_work:.1e} guesses, more than search_limit; use a longer log, or raise the limit"
             )
-        takes = f"a bound of {self.threshold:.0e} takes {self._takes:.0f}"
+        return self._not_enough(used)
+
+    def _not_enough(self, used: int) -> str:
+        takes = f"a bound of {self.threshold:g} takes {self._takes:.0f}"
+        if self._several_may_explain and self.potential_bits >= self._takes:
+            return (
+                f"the {used} usable steps speak of {self.rank} of {self.payload_len} payload bits and leave more than "
+                f"one identity that may explain them{self._more_steps()}"
+            )
         if self.potential_bits >= self._takes:
             best = f"the best has {max(self.evidence_bits, 0.0):.1f} bits of evidence"
             return f"no identity explains the {used} usable steps well enough: {best}, and {takes}"
-        more = "" if self.steps_needed is None else f"; about {self.steps_needed} more steps are needed"
         carried = f"{used} usable steps carry {self.potential_bits:.1f} bits of evidence"
-        return f"{carried}, and naming an identity at {takes}{more}"
+        return f"{carried}, and naming an identity at {takes}{self._more_steps()}"
+
+    def _more_steps(self) -> str:
+        return "" if self.steps_needed is None else f"; about {self.steps_needed} more steps are needed"
 
     def _claim_fails(self, used: int) -> str:
         if self.evidence_bits == float("-inf"):
             return f"one of the {used} usable steps contradicts this claim, and no noise is allowed for"
         return (
             f"the {used} usable steps carry {self.evidence_bits:.1f} bits of evidence for this claim, "
-            f"and a bound of {self.threshold:.0e} takes {self._takes:.0f}"
+            f"and a bound of {self.threshold:g} takes {self._takes:.0f}"
         )
 
     def _set_aside(self) -> str:
         counts = ", ".join(f"{count} {outcome}" for outcome, count in self.counts.items())
         return f" ({counts})" if counts else ""
+
+    def for_stranger(self) -> StrangerView:
+        """What those may be told who do not hold the key: whether an identity is named, and which.
+
+        All else in a verdict (its sentence and bound included) tells of single records, and is the key holder's.
+        """
+        if not self.accepted:
+            return StrangerView(accepted=False, threshold=self.threshold)
+        return StrangerView(
+            accepted=True,
+            threshold=self.threshold,
+            payload=self.payload,
+            payload_len=self.payload_len,
+            identity=self.identity,
+            revoked_at=self.revoked_at,
+        )
 
     def as_dict(self) -> dict[str, Any]:
         """The verdict as plain JSON data (docs/verdict.md): what every rendering of it is made from.
@@ -294,7 +324,7 @@ class Verdict:
         }
 
     def _hex(self, payload: int | None) -> str | None:
-        return None if payload is None else f"{payload:0{-(-self.payload_len // 4)}x}"
+        return None if payload is None else payload_digits(payload, self.payload_len)
 
 
 @dataclass(frozen=True, slots=True)
@@ -313,8 +343,8 @@ def _upper(rate: float) -> str:
     """A rate as text that is not smaller than the rate."""
     if rate <= SMALLEST_RATE:
         return f"{SMALLEST_RATE:.0e}"
-    exponent = floor(log10(rate))
-    return f"{ceil(rate / 10.0**exponent * 10) / 10:.1f}e{exponent:+03d}"
+    # In decimal, so that 9.95e-08 carries over to 1.0e-07.
+    return f"{float(_TWO_DIGITS_UP.create_decimal(rate)):.1e}"
 
 
 def _finite(bits: float) -> float | None:

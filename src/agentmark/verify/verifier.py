@@ -50,7 +50,7 @@ class Verifier:
     ) -> None:
         """Several keys serve logs that cross a key rotation: each record is read with the key it names.
 
-        `payload_len` is by default the one that most records state. `noise` is the share of foreign or altered steps
+        `payload_len` is by default the one that most steps state. `noise` is the share of foreign or altered steps
         to expect; by default a mixture of rates is tried, and 0 tolerates none. `any_key_id` reads every record with
         the one key given, for logs whose key ids were altered or lost.
         """
