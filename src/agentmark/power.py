@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from math import ceil, exp, inf, lgamma, log, log2
+from math import ceil, exp, lgamma, log, log2
 from random import Random
 from statistics import fmean
 
@@ -34,6 +34,10 @@ DEFAULT_TRIALS = 200
 DEFAULT_MAX_STEPS = 1000
 CONFIDENCE = 0.95
 FEWEST_PROPOSALS = 2
+# The most that can be meant: beyond, a simulation ends nowhere, or fills the memory first.
+MAX_TRIALS, MAX_STEPS, MAX_PROPOSALS, MAX_LIST = 1_000_000, 1_000_000, 10_000, 10_000
+# Beyond these, draws from a Dirichlet distribution are all equal, or all on one behavior, for a double.
+MIN_ALPHA, MAX_ALPHA = 1e-6, 1e6
 
 # Named sources: symmetric Dirichlet lists of the size and peakedness of the paper's environments.
 LIKE = {"toolbench": (10, 0.055), "alfworld": (20, 0.10)}
@@ -70,8 +74,13 @@ class Setup:
         _check_shares(self)
         if self.proposals is not None and self.proposals < FEWEST_PROPOSALS:
             raise SettingError("proposals", f"{self.proposals} replies are no list; {FEWEST_PROPOSALS} at least")
-        if self.trials < 1 or self.max_steps < 1:
-            raise SettingError("trials", "trials and max_steps are at least 1")
+        for name, count, most in (
+            ("trials", self.trials, MAX_TRIALS),
+            ("max_steps", self.max_steps, MAX_STEPS),
+            ("proposals", self.proposals or FEWEST_PROPOSALS, MAX_PROPOSALS),
+        ):
+            if not 1 <= count <= most:
+                raise SettingError(name, f"{count} is not in 1..{most:,}")
         for payload_len in self.payload_lens:
             check_payload_len(payload_len)
             if self.registry_size is not None and self.registry_size > 1 << payload_len:
@@ -112,8 +121,10 @@ class PowerResult:
 
 def dirichlet_source(size: int, alpha: float) -> Source:
     """Random lists of `size` behaviors, peaked for small alpha."""
-    if size < 1 or not 0 < alpha < inf:
-        raise SettingError("alpha", f"a list of {size} with alpha {alpha} cannot be drawn")
+    if not 1 <= size <= MAX_LIST:
+        raise SettingError("n", f"a list of {size} behaviors cannot be drawn; 1 to {MAX_LIST:,} can")
+    if not MIN_ALPHA <= alpha <= MAX_ALPHA:
+        raise SettingError("alpha", f"{alpha:g} is not in {MIN_ALPHA:g}..{MAX_ALPHA:g}")
 
     def draw(rng: Random) -> BehaviorDistribution:
         return BehaviorDistribution.quantise(named(dirichlet(rng, alpha, size)))

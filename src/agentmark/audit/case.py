@@ -35,7 +35,7 @@ from agentmark.report.content import (
 from agentmark.verify.intake import Intake
 from agentmark.verify.search.symbols import DEFAULT_SEARCH_LIMIT
 from agentmark.verify.verdict import DEFAULT_THRESHOLD, Placement, Verdict
-from agentmark.verify.verifier import DEFAULT_OFFSETS, Verifier
+from agentmark.verify.verifier import DEFAULT_OFFSETS, MAX_OFFSETS, Verifier
 
 Progress = Callable[[str], None]
 
@@ -93,8 +93,8 @@ class Case:
 
     def __post_init__(self) -> None:
         """What cannot be meant is refused now, not after the work is done."""
-        if self.place is not None and self.place.offsets < 1:
-            raise SettingError("offsets", f"{self.place.offsets} is not a number of places")
+        if self.place is not None and not 1 <= self.place.offsets <= MAX_OFFSETS:
+            raise SettingError("offsets", f"{self.place.offsets} is not a number of places from 1 to {MAX_OFFSETS:,}")
         if self.search_limit < 1:
             raise SettingError("search_limit", f"{self.search_limit} is not a number of guesses")
         if self.place is not None and self.report is not None and self.report.for_stranger:

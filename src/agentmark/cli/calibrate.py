@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from agentmark.elicit.calibration import Calibration, Estimate
     from agentmark.elicit.situation import Situation
 
+MAX_SAMPLES = 100_000
 MAX_SITUATIONS_SIZE = 1 << 26
 EPILOG = """\
 A situation is one line of JSON: {"candidates": ["search", "book"], "messages": "Find me a table."}. Candidates may be
@@ -49,8 +50,8 @@ def add_parser(commands: Any) -> None:
 def run(arguments: argparse.Namespace) -> int:
     from agentmark.elicit.calibration import BUILT_IN, calibrate
 
-    if arguments.samples < 2:
-        raise SettingError("--samples", "at least 2")
+    if not 2 <= arguments.samples <= MAX_SAMPLES:
+        raise SettingError("--samples", f"2 to {MAX_SAMPLES:,}")
     situations = BUILT_IN if arguments.situations is None else read_situations(arguments.situations)
     with open_model(arguments) as model:
         names = arguments.elicitor or (LOCAL_ELICITORS if model.local else ["labels", "verbalised"])

@@ -1,13 +1,12 @@
 """`agentmark chain`. The keys that sign come from `agentmark signing-key`."""
 
 import argparse
-import json
 import sys
 from pathlib import Path
 from typing import Any
 
 from agentmark.chain.check import ChainReport, verify_chain
-from agentmark.cli.common import EXIT_DONE, new_command
+from agentmark.cli.common import EXIT_DONE, new_command, print_json, printable
 from agentmark.log.read.open import read_log
 
 EXIT_FINDINGS = 1
@@ -50,11 +49,11 @@ def run(arguments: argparse.Namespace) -> int:
         unreadable=[*summary.bad_lines, *summary.bad_checkpoints],
     )
     if arguments.json:
-        print(json.dumps(report.as_dict() | {"torn_lines": summary.torn_lines}, ensure_ascii=False, indent=2))
+        print_json(report.as_dict() | {"torn_lines": summary.torn_lines}, indent=2)
     else:
-        print("\n".join(_report_lines(report, trusted=arguments.public_key is not None)))
+        print("\n".join(map(printable, _report_lines(report, trusted=arguments.public_key is not None))))
         for line in summary.torn_lines:
-            print(f"passed over: {arguments.log}:{line}: cut short by a crash", file=sys.stderr)
+            print(f"passed over: {printable(arguments.log)}:{line}: cut short by a crash", file=sys.stderr)
     return EXIT_DONE if report.intact else EXIT_FINDINGS
 
 

@@ -9,6 +9,7 @@ from typing import Any
 from agentmark.cli.common import EXIT_DONE, LOG_HELP, new_command, printable
 from agentmark.core.schemes import SCHEMES
 from agentmark.core.theory import entropy
+from agentmark.errors import SettingError
 from agentmark.log.read.open import read_log
 from agentmark.log.read.summary import LogSummary
 from agentmark.record import StepRecord
@@ -24,6 +25,8 @@ def add_parser(commands: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
+    if arguments.steps < 0:
+        raise SettingError("--steps", f"{arguments.steps} is not a number of decisions")
     log = read_log(arguments.log, skip_bad=arguments.skip_bad)
     for line in [*_lines(log.records, log.summary), *map(_step_line, log.records[: arguments.steps])]:
         print(printable(line))

@@ -62,6 +62,9 @@ def _answer(words: Sequence[str]) -> int:
 def _check_words(words: Sequence[str]) -> None:
     if any("\0" in word for word in words):
         raise SettingError("arguments", "hold a zero byte, which no argument can")
+    # Python's parser takes the two dashes for the end of the options, and falls over what is then missing.
+    if any(word.startswith("-") and word.endswith("=--") for word in words):
+        raise SettingError("arguments", "an option cannot have the value --")
 
 
 def _worded(message: str) -> str:

@@ -29,7 +29,7 @@ from agentmark.log.read.files import log_files
 from agentmark.verify.intake import Outcome
 from agentmark.verify.search.symbols import DEFAULT_SEARCH_LIMIT
 from agentmark.verify.verdict import DEFAULT_THRESHOLD, Verdict
-from agentmark.verify.verifier import DEFAULT_OFFSETS
+from agentmark.verify.verifier import DEFAULT_OFFSETS, MAX_OFFSETS
 
 
 def add_parser(commands: Any) -> None:
@@ -148,6 +148,8 @@ def _check(arguments: argparse.Namespace) -> None:
         for name, reason in _NOT_FOR_STRANGERS.items():
             if getattr(arguments, name):
                 raise SettingError(f"--{name.replace('_', '-')}", f"does not go with --for-stranger: {reason}")
+    if arguments.offsets is not None and not 1 <= arguments.offsets <= MAX_OFFSETS:
+        raise SettingError("--offsets", f"{arguments.offsets} is not a number of places from 1 to {MAX_OFFSETS:,}")
     if arguments.search_limit < 1:
         raise SettingError("--search-limit", f"{arguments.search_limit} is not a number of guesses")
 

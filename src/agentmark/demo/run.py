@@ -11,6 +11,7 @@ from agentmark.core.statistics import Interval, wilson_interval
 from agentmark.demo.courier import Episode, Planner, Town, run_episode
 from agentmark.demo.recovery import Recovery, recover
 from agentmark.embed.embedder import Embedder
+from agentmark.errors import SettingError
 from agentmark.identity.registry import Registry
 from agentmark.keys.shared import SharedKey
 from agentmark.log.jsonl import LogWriter
@@ -23,6 +24,8 @@ PAYLOAD_LEN = 32
 TEMPERATURE, SLACK = 0.8, 1.8
 TOWNS, RUNS_PER_TOWN = 40, 25
 LOGGED_EPISODES = 8
+# The empty file by which the demonstration knows its own folder.
+DEMO_SIGN = ".agentmark-demo"
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,8 +81,13 @@ def run_demo(folder: Path, *, seed: int, progress: Callable[[str], None]) -> Dem
 
 
 def issue(folder: Path) -> tuple[SharedKey, Registry]:
-    """A new key, and a registry of the tenants, saved in the folder."""
-    key_path = folder / "key.json"
+    """A new key, and a registry of the tenants, saved in the folder. Those of an earlier demonstration are replaced;
+    anybody else's are not touched: whoever loses a key loses its logs."""
+    key_path, sign = folder / "key.json", folder / DEMO_SIGN
+    strange = [name for name in ("key.json", "registry.jsonl") if (folder / name).exists() and not sign.exists()]
+    if strange:
+        raise SettingError(str(folder), f"holds a {strange[0]} that is not the demonstration's; choose another folder")
+    sign.touch()
     key_path.unlink(missing_ok=True)
     key = SharedKey.generate()
     key.save(key_path)

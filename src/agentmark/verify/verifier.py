@@ -15,6 +15,7 @@ needs all records and no key, and happens once.
 from collections.abc import Iterable, Sequence
 from copy import copy
 from dataclasses import replace
+from itertools import islice
 
 from agentmark.core.context import context_digest, context_fields
 from agentmark.core.payload import PayloadLike, check_payload_len
@@ -32,6 +33,8 @@ from agentmark.verify.verdict import DEFAULT_THRESHOLD, Placement, Segment, Verd
 
 # Where a segment that lost its place is looked for, unless said otherwise: from the session's first step on.
 DEFAULT_OFFSETS = 1000
+# Each place tried is a verdict of its own, and has to be paid for.
+MAX_OFFSETS = 1_000_000
 
 
 class Verifier:
@@ -98,9 +101,9 @@ class Verifier:
 
         Every offset tried is paid for. The contexts must have bound nothing but session and step.
         """
-        tried = list(offsets)
-        if not tried:
-            raise SettingError("offsets", "there must be at least one")
+        tried = list(islice(offsets, MAX_OFFSETS + 1))
+        if not 1 <= len(tried) <= MAX_OFFSETS:
+            raise SettingError("offsets", f"there must be at least one, and at most {MAX_OFFSETS:,}")
         paying = self.for_tries(len(tried))
         best: Placement | None = None
         for offset in tried:
