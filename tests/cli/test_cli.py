@@ -44,7 +44,7 @@ def write_log(path: str, steps: int = 60, **settings: object) -> None:
 
 
 # What a stranger's key finds takes long to rule out; a test need not wait for the whole search.
-LIMITED = ("--search-limit", "100000")
+LIMITED = ("--work-limit", "100000")
 
 
 def test_from_key_to_verdict(run: Run) -> None:
@@ -367,7 +367,7 @@ def test_a_segment_that_lost_its_place_is_found(run: Run) -> None:
         ("--session s", "goes together with --session"),
         ("--offsets 5", "goes together with --find-offset"),
         ("--find-offset --session s --offsets 0", "0 is not a number of places"),
-        ("--search-limit 0", "0 is not a number of guesses"),
+        ("--work-limit 0", "0 is not a number of operations"),
     ],
 )
 def test_settings_of_a_search_that_cannot_be_meant(run: Run, arguments: str, message: str) -> None:
@@ -378,11 +378,11 @@ def test_settings_of_a_search_that_cannot_be_meant(run: Run, arguments: str, mes
     assert message in err
 
 
-def test_the_search_limit_is_the_users(run: Run) -> None:
+def test_the_work_limit_is_the_users(run: Run) -> None:
     KEY.save("key.json")
     write_log("log.jsonl", scheme="R")
     command = ("verify", "log.jsonl", "--key", "key.json")
-    status, out, _ = run(*command, "--search-limit", "1", "--noise", "0")
+    status, out, _ = run(*command, "--work-limit", "1", "--noise", "0")
     assert status == 1
-    assert "search_limit" in out
+    assert "work limit" in out
     assert run(*command, "--noise", "0")[0] == 0

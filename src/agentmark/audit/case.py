@@ -14,6 +14,7 @@ from typing import Any, SupportsIndex
 
 from agentmark.audit.engine import Engine, PlainEngine
 from agentmark.audit.stretches import find_segments
+from agentmark.core.costs import DEFAULT_WORK_LIMIT
 from agentmark.core.payload import PayloadLike
 from agentmark.errors import SettingError
 from agentmark.identity.registry import Registry
@@ -25,9 +26,9 @@ from agentmark.record import StepRecord
 from agentmark.report.chain_part import ChainPart, describe_chain
 from agentmark.report.content import InputFile, Provenance, Report, build_report, describe_file
 from agentmark.verify.intake import Intake
-from agentmark.verify.search.symbols import DEFAULT_SEARCH_LIMIT
 from agentmark.verify.verdict import DEFAULT_THRESHOLD, Placement, Verdict
 from agentmark.verify.verifier import DEFAULT_OFFSETS, Verifier
+from agentmark.verify.work import Work, reading_work
 
 Progress = Callable[[str], None]
 
@@ -71,7 +72,9 @@ class Case:
     threshold: float = DEFAULT_THRESHOLD
     noise: float | None = None
     any_key_id: bool = False
-    search_limit: int = DEFAULT_SEARCH_LIMIT
+    # What a verdict may cost, in operations of about a microsecond: for looking for a payload; and for reading the
+    # records, unless the files are so large that more is due to them (`verify/work.py`).
+    work_limit: int = DEFAULT_WORK_LIMIT
     # Judge the rest of a log that holds broken records.
     skip_bad: bool = False
     # Also read the log with random keys, for comparison.
@@ -85,8 +88,6 @@ class Case:
         """What cannot be meant is refused now, not after the work is done."""
         if self.place is not None and self.place.offsets < 1:
             raise SettingError("offsets", f"{self.place.offsets} is not a number of places")
-        if self.search_limit < 1:
-            raise SettingError("search_limit", f"{self.search_limit} is not a number of guesses")
         for public_key in self.public_keys or ():
             check_public_key(public_key)
         self.verifier()
@@ -100,7 +101,7 @@ class Case:
             registry=self.registry,
             noise=self.noise,
             any_key_id=self.any_key_id,
-            search_limit=self.search_limit,
+            work_limit=self.work_limit,
         )
 
     def answer(self, *, engine: Engine | None = None, progress: Progress = silent) -> "Answer":
@@ -154,7 +155,7 @@ class _Inquiry:
             parts = [[finding.record for finding in place.verdict.findings]]
         # A place was found by trying verdicts: only a report needs its steps once more.
         needed = place is None or case.report is not None
-        intake = verifier.sort_out(self._engine.take_in(parts if needed else [], verifier.keys))
+        intake = verifier.sort_out(self._engine.take_in(parts if needed else [], verifier.keys, self._reading_work()))
         answer = Answer(
             verdict=verifier.judge.verdict(intake, case.claim) if place is None else place.verdict,
             place=place,
@@ -162,11 +163,15 @@ class _Inquiry:
             passed_over=[line for log in self._logs for line in log.summary.passed_over],
         )
         if case.control or case.report is not None:
-            strangers = verifier.sort_out(self._engine.take_in(parts, verifier.keys.strangers()))
+            strangers = verifier.sort_out(self._engine.take_in(parts, verifier.keys.strangers(), self._reading_work()))
             answer = replace(answer, control=verifier.judge.verdict(strangers, case.claim))
         if case.report is not None:
             answer = replace(answer, report=self._report(case.report, answer, intake, verifier))
         return answer
+
+    def _reading_work(self) -> Work:
+        """What reading may cost follows the size of the files, not of what is packed in them."""
+        return reading_work(self._case.work_limit, sum([path.stat().st_size for path in self._paths]))
 
     def _locate(self, verifier: Verifier, lost: LostPlace) -> Placement:
         self._progress(f"trying {lost.offsets} places in session {lost.session}")

@@ -21,12 +21,12 @@ from agentmark.cli.common import (
 )
 from agentmark.cli.verify_report import ReportFiles, repeating_command
 from agentmark.cli.weight_lines import parse_payload
+from agentmark.core.costs import DEFAULT_WORK_LIMIT
 from agentmark.core.payload import PayloadLike
 from agentmark.errors import SettingError
 from agentmark.identity.registry import Registry
 from agentmark.log.read.files import log_files
 from agentmark.verify.intake import Outcome
-from agentmark.verify.search.symbols import DEFAULT_SEARCH_LIMIT
 from agentmark.verify.verdict import DEFAULT_THRESHOLD, Verdict
 from agentmark.verify.verifier import DEFAULT_OFFSETS
 
@@ -82,11 +82,12 @@ def add_parser(commands: Any) -> None:
         help=f"with --find-offset: how many places to try, from the first step on (default {DEFAULT_OFFSETS})",
     )
     parser.add_argument(
-        "--search-limit",
+        "--work-limit",
         type=int,
-        default=DEFAULT_SEARCH_LIMIT,
+        default=DEFAULT_WORK_LIMIT,
         metavar="N",
-        help="how many guesses a search for the payload may take (default %(default)s)",
+        help="what looking for the payload may cost, in operations of about a microsecond (default %(default)s), and "
+        "reading a packed log; a verdict that was cut short says so",
     )
     parser.add_argument("--skip-bad", action="store_true", help="judge the rest of a log that holds broken records")
     parser.add_argument("--control", action="store_true", help="also read the log with a random key, for comparison")
@@ -134,8 +135,8 @@ def _check(arguments: argparse.Namespace) -> None:
         raise SettingError("--offsets", "goes together with --find-offset")
     if arguments.offsets is not None and arguments.offsets < 1:
         raise SettingError("--offsets", f"{arguments.offsets} is not a number of places")
-    if arguments.search_limit < 1:
-        raise SettingError("--search-limit", f"{arguments.search_limit} is not a number of guesses")
+    if arguments.work_limit < 1:
+        raise SettingError("--work-limit", f"{arguments.work_limit} is not a number of operations")
 
 
 def _wants_report(arguments: argparse.Namespace) -> bool:
@@ -161,7 +162,7 @@ def _case(arguments: argparse.Namespace) -> Case:
         threshold=arguments.threshold,
         noise=arguments.noise,
         any_key_id=arguments.any_key_id,
-        search_limit=arguments.search_limit,
+        work_limit=arguments.work_limit,
         skip_bad=arguments.skip_bad,
         control=arguments.control,
         place=place,
@@ -205,6 +206,8 @@ def verdict_lines(answer: Answer) -> list[str]:
         f"  consistent    {_CONSISTENT[verdict.consistent]}",
         f"  bound         {verdict.bound_text} (accepted at {verdict.threshold:g} or below)",
     ]
+    if verdict.work_note is not None:
+        lines.append(f"  WORK LIMIT    {verdict.work_note} (--work-limit)")
     if answer.place is not None:
         where = "none proved" if answer.place.offset is None else f"from step {answer.place.offset} on"
         lines.append(f"  place         {where}; {answer.place.tried} tried and paid for")

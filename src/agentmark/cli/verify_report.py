@@ -6,10 +6,10 @@ import shlex
 from pathlib import Path
 from typing import Any
 
+from agentmark.core.costs import DEFAULT_WORK_LIMIT
 from agentmark.errors import SettingError
 from agentmark.keys.signing import SigningKey
 from agentmark.report import Report, render_report, sign_report
-from agentmark.verify.search.symbols import DEFAULT_SEARCH_LIMIT
 from agentmark.verify.verdict import DEFAULT_THRESHOLD
 
 
@@ -77,7 +77,7 @@ _NUMBERS = {
     "threshold": DEFAULT_THRESHOLD,
     "noise": None,
     "offsets": None,
-    "search_limit": DEFAULT_SEARCH_LIMIT,
+    "work_limit": DEFAULT_WORK_LIMIT,
 }
 
 
