@@ -84,7 +84,7 @@ FLIPS = 2
 SET_STEP, SET_STEP_BIT = 0.09, 6e-5
 FLIP, FLIP_BIT = 0.08, 4e-5
 # Shuffling the steps, once a trial.
-SHUFFLED_STEP = 0.8
+SHUFFLED_STEP = 0.1
 # A step of R that says much leaves a sixteenth of its symbols: what the steps of a basis are like in a log of a few
 # hundred steps of an undecided agent.
 TELLING_SYMBOLS = 16

@@ -7,6 +7,7 @@ far better than chance is worth a look at the whole log. What a trial costs is k
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from math import sqrt
 from random import Random
 
@@ -88,9 +89,10 @@ def _linear(telling: Sequence[SymbolSet], payload_len: int, rng: Random, work: W
     matrix = [1 << (width + bit) | have for bit, have in enumerate(of_bits)]
     word = sum([equation.parity << i for i, equation in enumerate(columns)])
     own_columns = _column_ranges(steps)
+    draw = _Draw([float(len(step.rows) ** 2) for step in steps], rng)
     mask = (1 << width) - 1
     for _ in range(TRIALS):
-        order = sorted(range(len(steps)), key=lambda i: rng.expovariate(len(steps[i].rows) ** 2))
+        order = draw.order(2 * payload_len)
         # What was eliminated in the last trial is as good a start as the first matrix, and has no meaning of its own.
         fixed, word = _systematic(matrix, word, [column for i in order for column in own_columns[i]])
         if not fixed:
@@ -104,6 +106,20 @@ def _linear(telling: Sequence[SymbolSet], payload_len: int, rng: Random, work: W
         yield Likely(payload >> width, (others - 2 * wrong) / sqrt(others))
         if not work.take(cost):
             return
+
+
+class _Draw:
+    """Random orders of the steps, in which those that say much tend to come first."""
+
+    def __init__(self, weights: Sequence[float], rng: Random) -> None:
+        self._totals = list(accumulate(weights))
+        self._places = range(len(weights))
+        self._rng = rng
+
+    def order(self, drawn: int) -> list[int]:
+        """So many draws by weight, each step once; then all others, which are hardly ever needed."""
+        first = self._rng.choices(self._places, cum_weights=self._totals, k=drawn)
+        return list(dict.fromkeys([*first, *self._places]))
 
 
 def _enough(telling: Sequence[SymbolSet], equations: int) -> Sequence[SymbolSet]:
@@ -175,13 +191,12 @@ def _guessing(telling: Sequence[SymbolSet], payload_len: int, rng: Random, work:
         # No trial could be finished, whichever steps it drew.
         work.refuse(guess_cost(fewest, payload_len))
         return
-    weights = [reading.evidence_bits**2 for reading in telling]
-    cost = basis_cost(payload_len) + 2 * SHUFFLED_STEP * len(telling)
+    draw = _Draw([reading.evidence_bits**2 for reading in telling], rng)
+    cost = basis_cost(payload_len) + SHUFFLED_STEP * len(telling)
     for _ in range(TRIALS):
         if not work.take(cost):
             return
-        keys = [rng.expovariate(weight) for weight in weights]
-        ordered = [telling[i] for i in sorted(range(len(telling)), key=keys.__getitem__)]
+        ordered = [telling[i] for i in draw.order(payload_len + 8 * PACKED_CHECKS)]
         plan = GuessPlan(LinearSystem(payload_len), ordered)
         if not plan.determined:
             return
