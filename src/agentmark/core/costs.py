@@ -1,6 +1,6 @@
 """What verification costs, in operations: one is about a microsecond of one core.
 
-Every number here was measured (`agentmark lab run work` measures them again), and everything that spends or foretells
+Every number here was measured (`tools/measure_work.py` measures them again), and everything that spends or foretells
 work takes it from here: the verifier's meter, the forecast of `agentmark power`, the warning of an embedder. A count of
 operations is the same on every machine, so a search that is cut short is cut short at the same place on all of them.
 """
@@ -81,8 +81,8 @@ def transform_cost(payload_len: int, *, with_numpy: bool) -> float:
 # So many wrong equations in an information set are put right by trying all of them.
 FLIPS = 2
 # One comparison of the rows of an information set, per bit of what it is compared on; and one trial of a flip.
-SET_STEP, SET_STEP_BIT = 0.09, 6e-5
-FLIP, FLIP_BIT = 0.08, 4e-5
+SET_STEP, SET_STEP_BIT = 0.14, 1e-4
+FLIP, FLIP_BIT = 0.14, 8e-5
 # Shuffling the steps, once a trial.
 SHUFFLED_STEP = 0.1
 # A step of R that says much leaves a sixteenth of its symbols: what the steps of a basis are like in a log of a few

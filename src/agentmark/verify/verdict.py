@@ -263,7 +263,8 @@ class Verdict:
                 f"{len(unread)} of {self.record_count} records were not read, because the work limit was reached; "
                 f"a work limit of {enough} reads them all"
             )
-        if self.work_spent and not self.accepted:
+        # Steps that say too little to name anyone would not name anyone after a longer search.
+        if self.work_spent and not self.accepted and self.potential_bits >= self._takes:
             notes.append(
                 f"the search for a payload was cut short by the work limit of {self.work_limit}; {self._advice}"
             )
