@@ -386,3 +386,32 @@ def test_the_work_limit_is_the_users(run: Run) -> None:
     assert status == 1
     assert "work limit" in out
     assert run(*command, "--noise", "0")[0] == 0
+
+
+def test_an_interrupt_is_answered_with_one_line(tmp_path: Path) -> None:
+    """In the middle of a search that would go on for minutes."""
+    log, key = tmp_path / "log.jsonl", tmp_path / "key.json"
+    with LogWriter(log) as written:
+        for record in marked_log(KEY, payload=1, payload_len=64, steps=200):
+            # Another context: the key's draws are then strange to the choices.
+            written.write(replace(record, context=bytes(reversed(record.context))))
+    KEY.save(key)
+    words = [sys.executable, "-c", INTERRUPTED, "verify", str(log), "--key", str(key), "--work-limit", "999999999"]
+    done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=60)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "agentmark: interrupted\n")
+
+
+# Sends itself the signal of Ctrl-C from inside the search, after a few hundred trials.
+INTERRUPTED = """
+import os, signal, sys
+from agentmark.cli import main
+from agentmark.verify.work import Work
+taken, take = [], Work.take
+def counted(self, operations):
+    taken.append(operations)
+    if len(taken) == 600:
+        os.kill(os.getpid(), signal.SIGINT)
+    return take(self, operations)
+Work.take = counted
+sys.exit(main())
+"""
