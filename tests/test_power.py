@@ -24,6 +24,7 @@ from agentmark.power import (
     counts_of,
     dirichlet_source,
     level_bits,
+    open_payload_len,
     order_statistic_ranks,
     sample_source,
     steps_needed,
@@ -287,3 +288,18 @@ def test_bad_input_is_exit_two(run: Run, arguments: str, message: str) -> None:
     assert status == 2
     assert message in err
     assert "Traceback" not in err
+
+
+def test_no_number_of_steps_is_promised_for_what_no_search_finds() -> None:
+    """R with 128 bits: the evidence is there, the payload is not found without a registry or a claim."""
+    source = dirichlet_source(6, 0.3)
+    alone = Setup(scheme="R", payload_lens=(32, 128), trials=20, max_steps=200)
+    short, long = steps_needed(source, alone).needed
+    assert short.steps is not None
+    assert not short.needs_naming
+    assert long.steps is None
+    assert long.needs_naming
+    [named] = steps_needed(source, Setup(scheme="R", payload_lens=(128,), registry_size=9, trials=20)).needed
+    assert named.steps is not None
+    assert not named.needs_naming
+    assert open_payload_len("R") < 128 < open_payload_len("F")

@@ -7,12 +7,14 @@ from math import ceil, exp, lgamma, log, log2
 from random import Random
 from statistics import fmean
 
+from agentmark.core.costs import longest_open_payload
 from agentmark.core.distribution import WEIGHT_BITS, BehaviorDistribution
 from agentmark.core.evidence import NOISE_RATES, Evidence
 from agentmark.core.payload import check_payload_len
 from agentmark.core.prf import DIGEST_SIZE
 from agentmark.core.schemes import SCHEMES
 from agentmark.core.statistics import dirichlet, named
+from agentmark.core.symbols import Reading
 from agentmark.core.theory import entropy
 from agentmark.embed.embedder import Embedder
 from agentmark.errors import SettingError
@@ -20,6 +22,8 @@ from agentmark.keys.secret import KEY_SIZE
 from agentmark.keys.shared import SharedKey
 from agentmark.record import StepRecord
 from agentmark.verify.intake import read_step
+from agentmark.verify.search.reach import OpenSearch
+from agentmark.verify.search.walsh import transform_limit
 from agentmark.verify.verdict import DEFAULT_THRESHOLD
 
 # What is left of P_t in the log: all of it, the weight of the chosen behavior, or the behavior alone.
@@ -91,7 +95,8 @@ class Setup:
 class StepsNeeded:
     """For one payload length: by how many steps the asked share of runs was identified, with its interval.
 
-    None stands for "not within max_steps".
+    None stands for "not within max_steps". `needs_naming`: the evidence would be there, but the payload could not be
+    found in it without a registry or a claim, within the verifier's default work limit; no number of steps is promised.
     """
 
     payload_len: int
@@ -99,6 +104,7 @@ class StepsNeeded:
     steps: int | None
     low: int | None
     high: int | None
+    needs_naming: bool
     crossings: tuple[int, ...] = field(repr=False)
 
 
@@ -145,6 +151,12 @@ def counts_of(distribution: BehaviorDistribution, replies: int, rng: Random) -> 
     return BehaviorDistribution.quantise(drawn)
 
 
+def open_payload_len(scheme: str) -> int:
+    """The longest payload of this scheme that a verifier finds in a clean log when nobody says what to look for,
+    within its default work limit. For R it is typical: it depends on how much the log's best steps say."""
+    return max(longest_open_payload(is_linear=SCHEMES[scheme].is_linear), transform_limit())
+
+
 def level_bits(payload_len: int, *, threshold: float, registry_size: int | None = None) -> float:
     """Evidence at which a verifier accepts: the identities tried, as `Verifier` counts them, and the bound."""
     paid = float(payload_len)
@@ -167,8 +179,10 @@ def steps_needed(source: Source, setup: Setup, *, progress: Callable[[str], None
         if tally.settled:
             break
     needed = [
-        _read_off(setup, payload_len, level, crossings)
-        for payload_len, level, crossings in zip(setup.payload_lens, levels, tally.crossings, strict=True)
+        _read_off(setup, payload_len, level, crossings, unfound)
+        for payload_len, level, crossings, unfound in zip(
+            setup.payload_lens, levels, tally.crossings, tally.unfound, strict=True
+        )
     ]
     return PowerResult(
         setup=setup,
@@ -210,6 +224,8 @@ class _Tally:
     def __init__(self, setup: Setup, levels: Sequence[float]) -> None:
         self.levels = levels
         self.crossings: list[list[int]] = [[] for _ in levels]
+        # Runs whose evidence was enough, and whose payload no search would have found.
+        self.unfound = [0] * len(levels)
         self.entropies: list[float] = []
         self.agent_entropies: list[float] = []
         self.evidence_bits = 0.0
@@ -240,22 +256,28 @@ def _trial(source: Source, setup: Setup, tally: _Tally, rng: Random) -> list[int
     evidence = Evidence(rates)
     crossed: list[int | None] = [None] * len(tally.levels)
     waiting = set(tally.open_levels)
-    for number, e_value in enumerate(_e_values(source, setup, tally, rng), start=1):
-        if e_value is not None:
+    searches = [OpenSearch(payload_len, setup.noise) for payload_len in setup.payload_lens]
+    for number, (reading, e_value) in enumerate(_readings(source, setup, tally, rng), start=1):
+        if reading is not None:
             evidence.update(e_value)
+            for i in waiting:
+                searches[i].add(reading)
         bits = evidence.bits
-        for i in [i for i in waiting if bits >= tally.levels[i]]:
+        for i in [i for i in waiting if bits >= tally.levels[i] and (setup.registry_size or searches[i].succeeds)]:
             crossed[i] = number
             waiting.remove(i)
         if not waiting:
             break
+    for i in waiting:
+        tally.unfound[i] += evidence.bits >= tally.levels[i]
     # Evidence below zero is none: how far below says nothing.
     tally.evidence_bits += max(evidence.bits, 0.0)
     return crossed
 
 
-def _e_values(source: Source, setup: Setup, tally: _Tally, rng: Random) -> Iterator[float | None]:
-    """The true payload's e-value at each step; None for a step that the key cannot have made, which is set aside."""
+def _readings(source: Source, setup: Setup, tally: _Tally, rng: Random) -> Iterator[tuple[Reading | None, float]]:
+    """Each step as read, with the true payload's e-value; None for a step that the key cannot have made, which is set
+    aside."""
     key = SharedKey(rng.randbytes(KEY_SIZE))
     payload = rng.getrandbits(SIMULATED_PAYLOAD_LEN)
     embedder = Embedder(key, payload, payload_len=SIMULATED_PAYLOAD_LEN, scheme=setup.scheme)
@@ -282,7 +304,7 @@ def _e_values(source: Source, setup: Setup, tally: _Tally, rng: Random) -> Itera
             marked=True,
         )
         reading = read_step(_as_seen(record, setup.view), key, SIMULATED_PAYLOAD_LEN).reading
-        yield None if reading is None else reading.e_value(payload)
+        yield reading, 0.0 if reading is None else reading.e_value(payload)
 
 
 def _as_seen(record: StepRecord, view: str) -> StepRecord:
@@ -293,21 +315,23 @@ def _as_seen(record: StepRecord, view: str) -> StepRecord:
     return record.with_partial_weights(kept)
 
 
-def _read_off(setup: Setup, payload_len: int, level: float, crossings: Sequence[int]) -> StepsNeeded:
+def _read_off(setup: Setup, payload_len: int, level: float, crossings: Sequence[int], unfound: int) -> StepsNeeded:
     ordered = sorted(crossings)
 
     def at(rank: int) -> int | None:
         return ordered[rank - 1] if 0 < rank <= len(ordered) else None
 
     low, high = order_statistic_ranks(setup.trials, setup.power)
+    # A product such as 0.07 * 100 lies a hair above the whole number that is meant.
+    steps = at(ceil(setup.power * setup.trials - 1e-9))
     return StepsNeeded(
         payload_len=payload_len,
         level_bits=level,
-        # A product such as 0.07 * 100 lies a hair above the whole number that is meant.
-        steps=at(ceil(setup.power * setup.trials - 1e-9)),
+        steps=steps,
         # Below the first value nothing was seen; one step is the least that anything takes.
         low=at(low) if low else 1,
         high=at(high),
+        needs_naming=steps is None and unfound > 0,
         crossings=tuple(ordered),
     )
 

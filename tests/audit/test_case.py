@@ -73,7 +73,7 @@ def test_another_engine_may_take_the_logs_in(tmp_path: Path) -> None:
     class BackAndForth:
         """Reads each log in two halves, each in a process of its own as far as the state can tell."""
 
-        def take_in(self, logs: object, keys: Keyring) -> LogState:
+        def take_in(self, logs: object, keys: Keyring, work: object = None) -> LogState:
             whole = LogState()
             for records in logs:  # type: ignore[attr-defined]
                 for part in (records[: len(records) // 2], records[len(records) // 2 :]):
@@ -154,7 +154,7 @@ UNPROVED = {
 def test_no_rendering_names_anyone_who_is_not_accepted(tmp_path: Path, log: str, claim: str | None) -> None:
     """Neither the best candidate nor the runner-up, by name or by payload: not as data, text, report or repr."""
     path = log_file(tmp_path, UNPROVED[log])
-    case = Case(logs=[path], keys=[KEY], registry=LONG_NAMES, claim=claim, search_limit=1000, report=ORDER)
+    case = Case(logs=[path], keys=[KEY], registry=LONG_NAMES, claim=claim, work_limit=1000, report=ORDER)
     answer = case.answer()
     assert not answer.verdict.accepted
     assert answer.report is not None
@@ -233,8 +233,8 @@ def test_what_cannot_be_meant_is_refused_before_anything_is_read(tmp_path: Path)
     missing = tmp_path / "no-such-log.jsonl"
     with pytest.raises(SettingError, match="offsets"):
         Case(logs=[missing], keys=[KEY], place=LostPlace(session="s", offsets=0))
-    with pytest.raises(SettingError, match="search_limit"):
-        Case(logs=[missing], keys=[KEY], search_limit=0)
+    with pytest.raises(SettingError, match="work_limit"):
+        Case(logs=[missing], keys=[KEY], work_limit=0)
     with pytest.raises(SettingError, match="at least one"):
         Case(logs=[missing], keys=[])
     with pytest.raises(SettingError, match="threshold"):

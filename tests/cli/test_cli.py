@@ -44,7 +44,7 @@ def write_log(path: str, steps: int = 60, **settings: object) -> None:
 
 
 # What a stranger's key finds takes long to rule out; a test need not wait for the whole search.
-LIMITED = ("--search-limit", "100000")
+LIMITED = ("--work-limit", "100000")
 
 
 def test_from_key_to_verdict(run: Run) -> None:
@@ -367,7 +367,7 @@ def test_a_segment_that_lost_its_place_is_found(run: Run) -> None:
         ("--session s", "goes together with --session"),
         ("--offsets 5", "goes together with --find-offset"),
         ("--find-offset --session s --offsets 0", "0 is not a number of places"),
-        ("--search-limit 0", "0 is not a number of guesses"),
+        ("--work-limit 0", "0 is not a number of operations"),
     ],
 )
 def test_settings_of_a_search_that_cannot_be_meant(run: Run, arguments: str, message: str) -> None:
@@ -378,11 +378,40 @@ def test_settings_of_a_search_that_cannot_be_meant(run: Run, arguments: str, mes
     assert message in err
 
 
-def test_the_search_limit_is_the_users(run: Run) -> None:
+def test_the_work_limit_is_the_users(run: Run) -> None:
     KEY.save("key.json")
     write_log("log.jsonl", scheme="R")
     command = ("verify", "log.jsonl", "--key", "key.json")
-    status, out, _ = run(*command, "--search-limit", "1", "--noise", "0")
+    status, out, _ = run(*command, "--work-limit", "1", "--noise", "0")
     assert status == 1
-    assert "search_limit" in out
+    assert "work limit" in out
     assert run(*command, "--noise", "0")[0] == 0
+
+
+def test_an_interrupt_is_answered_with_one_line(tmp_path: Path) -> None:
+    """In the middle of a search that would go on for minutes."""
+    log, key = tmp_path / "log.jsonl", tmp_path / "key.json"
+    with LogWriter(log) as written:
+        for record in marked_log(KEY, payload=1, payload_len=64, steps=200):
+            # Another context: the key's draws are then strange to the choices.
+            written.write(replace(record, context=bytes(reversed(record.context))))
+    KEY.save(key)
+    words = [sys.executable, "-c", INTERRUPTED, "verify", str(log), "--key", str(key), "--work-limit", "999999999"]
+    done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=60)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "agentmark: interrupted\n")
+
+
+# Sends itself the signal of Ctrl-C from inside the search, after a few hundred trials.
+INTERRUPTED = """
+import os, signal, sys
+from agentmark.cli import main
+from agentmark.verify.work import Work
+taken, take = [], Work.take
+def counted(self, operations):
+    taken.append(operations)
+    if len(taken) == 600:
+        os.kill(os.getpid(), signal.SIGINT)
+    return take(self, operations)
+Work.take = counted
+sys.exit(main())
+"""

@@ -34,6 +34,7 @@ INNER_RANKS = {
     "embed": (("session",), ("embedder",)),
     "chain": (("links", "findings"), ("checkpoint",), ("session", "writer"), ("check",)),
     "verify": (
+        ("work",),
         ("search", "keyring", "prices"),
         ("intake", "candidates", "stranger"),
         ("state", "verdict", "tamper"),

@@ -379,19 +379,21 @@ def test_a_log_made_to_need_many_checks_is_given_up() -> None:
     session = Embedder(KEY, 7, payload_len=16, scheme="R").session("slow")
     log = [session.choose({"usual": 0.99, "rare": 0.01}).record for _ in range(300)]
     log = [record for record in log if record.behavior == "usual"]
-    verdict = Verifier(KEY, search_limit=1 << 12, noise=0.0).verify(log)
+    verdict = Verifier(KEY, work_limit=6000, noise=0.0).verify(log)
     assert verdict.consistent is None
-    assert verdict.search_over_limit
+    assert verdict.work_spent
 
 
 def test_a_search_beyond_its_limit_says_so() -> None:
     session = Embedder(KEY, 7, payload_len=64, scheme="R").session()
     log = [session.choose({"a": 1, "b": 1}).record for _ in range(120)]
-    verdict = Verifier(KEY, search_limit=1000).verify(log)
+    verdict = Verifier(KEY, work_limit=1000).verify(log)
     assert not verdict.accepted
     assert verdict.consistent is None
     assert verdict.steps_needed is None
-    assert "search_limit" in verdict.sentence
+    assert "work limit" in verdict.sentence
+    assert verdict.work_note is not None
+    assert "registry or a claim" in verdict.work_note
 
 
 def test_names_that_the_mark_does_not_tie_can_be_replaced() -> None:
@@ -479,9 +481,9 @@ def test_a_log_relabelled_with_another_length_names_nobody(scheme: str, payload:
     """An attack on logs of binary choices, whose steps use one row each: m followed by zeros must not fit."""
     session = Embedder(KEY, payload, payload_len=8, scheme=scheme).session("relabelled")
     log = [session.choose({"yes": 1, "no": 1}).record for _ in range(90)]
-    assert Verifier(KEY, search_limit=1 << 17).verify(log).payload in (payload, None)
+    assert Verifier(KEY, work_limit=100_000).verify(log).payload in (payload, None)
     forged = [replace(record, payload_len=relabelled) for record in log]
-    assert not Verifier(KEY, search_limit=1 << 17).verify(forged).accepted
+    assert not Verifier(KEY, work_limit=100_000).verify(forged).accepted
 
 
 @pytest.mark.slow

@@ -14,6 +14,7 @@ from typing import Any, SupportsIndex
 
 from agentmark.audit.engine import Engine, PlainEngine
 from agentmark.audit.stretches import find_segments
+from agentmark.core.costs import DEFAULT_WORK_LIMIT
 from agentmark.core.payload import PayloadLike
 from agentmark.errors import SettingError
 from agentmark.identity.registry import Registry
@@ -33,9 +34,9 @@ from agentmark.report.content import (
     describe_file,
 )
 from agentmark.verify.intake import Intake
-from agentmark.verify.search.symbols import DEFAULT_SEARCH_LIMIT
 from agentmark.verify.verdict import DEFAULT_THRESHOLD, Placement, Verdict
 from agentmark.verify.verifier import DEFAULT_OFFSETS, MAX_OFFSETS, Verifier
+from agentmark.verify.work import Work, reading_work
 
 Progress = Callable[[str], None]
 
@@ -81,7 +82,9 @@ class Case:
     threshold: float = DEFAULT_THRESHOLD
     noise: float | None = None
     any_key_id: bool = False
-    search_limit: int = DEFAULT_SEARCH_LIMIT
+    # What a verdict may cost, in operations of about a microsecond: for looking for a payload; and for reading the
+    # records, unless the files are so large that more is due to them (`verify/work.py`).
+    work_limit: int = DEFAULT_WORK_LIMIT
     # Judge the rest of a log that holds broken records.
     skip_bad: bool = False
     # Also read the log with random keys, for comparison.
@@ -95,8 +98,6 @@ class Case:
         """What cannot be meant is refused now, not after the work is done."""
         if self.place is not None and not 1 <= self.place.offsets <= MAX_OFFSETS:
             raise SettingError("offsets", f"{self.place.offsets} is not a number of places from 1 to {MAX_OFFSETS:,}")
-        if self.search_limit < 1:
-            raise SettingError("search_limit", f"{self.search_limit} is not a number of guesses")
         if self.place is not None and self.report is not None and self.report.for_stranger:
             raise SettingError("for_stranger", "a search for a place is many questions at once, and not a stranger's")
         for public_key in self.public_keys or ():
@@ -112,7 +113,7 @@ class Case:
             registry=self.registry,
             noise=self.noise,
             any_key_id=self.any_key_id,
-            search_limit=self.search_limit,
+            work_limit=self.work_limit,
         )
 
     def answer(self, *, engine: Engine | None = None, progress: Progress = silent) -> "Answer":
@@ -171,7 +172,7 @@ class _Inquiry:
             parts = [[finding.record for finding in place.verdict.findings]]
         # A place was found by trying verdicts: only a report needs its steps once more.
         needed = place is None or case.report is not None
-        intake = verifier.sort_out(self._engine.take_in(parts if needed else [], verifier.keys))
+        intake = verifier.sort_out(self._engine.take_in(parts if needed else [], verifier.keys, self._reading_work()))
         answer = Answer(
             verdict=verifier.judge.verdict(intake, case.claim) if place is None else place.verdict,
             place=place,
@@ -184,11 +185,15 @@ class _Inquiry:
             answer = replace(answer, stranger_report=self._stranger_report(case.report, answer, verifier))
         wants_whole_report = case.report is not None and not case.report.for_stranger
         if case.control or wants_whole_report:
-            strangers = verifier.sort_out(self._engine.take_in(parts, verifier.keys.strangers()))
+            strangers = verifier.sort_out(self._engine.take_in(parts, verifier.keys.strangers(), self._reading_work()))
             answer = replace(answer, control=verifier.judge.verdict(strangers, case.claim))
         if case.report is not None and wants_whole_report:
             answer = replace(answer, report=self._report(case.report, answer, intake, verifier))
         return answer
+
+    def _reading_work(self) -> Work:
+        """What reading may cost follows the size of the files, not of what is packed in them."""
+        return reading_work(self._case.work_limit, sum([path.stat().st_size for path in self._paths]))
 
     def _locate(self, verifier: Verifier, lost: LostPlace) -> Placement:
         self._progress(f"trying {lost.offsets} places in session {lost.session}")

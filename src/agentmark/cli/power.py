@@ -27,6 +27,7 @@ from agentmark.power import (
     Source,
     StepsNeeded,
     dirichlet_source,
+    open_payload_len,
     order_statistic_ranks,
     sample_source,
     steps_needed,
@@ -228,7 +229,15 @@ def _lines(results: Sequence[PowerResult], origin: str) -> list[str]:
         "  scheme  payload bits  evidence needed  bits a step    steps  95 % interval",
     ]
     rows = [_row(result, needed) for result in results for needed in result.needed]
-    return [*lines, *rows, "", *NOTE]
+    return [*lines, *rows, "", *_open_lengths(results), *NOTE]
+
+
+def _open_lengths(results: Sequence[PowerResult]) -> list[str]:
+    """Which lengths can be read when nobody says what to look for."""
+    if results[0].setup.registry_size:
+        return []
+    lengths = [f"{result.setup.scheme} up to {open_payload_len(result.setup.scheme)} bits" for result in results]
+    return [f"Without a registry or a claim, clean logs are read for {', '.join(lengths)} (docs/power.md)."]
 
 
 def _entropy_words(result: PowerResult) -> str:
@@ -244,8 +253,12 @@ def _row(result: PowerResult, needed: StepsNeeded) -> str:
     setup = result.setup
     return (
         f"  {setup.scheme:<6}  {needed.payload_len:>12}  {needed.level_bits:>15.1f}  {result.bits_per_step:>11.2f}  "
-        f"{_steps(needed.steps, setup):>7}  {_steps(needed.low, setup)} to {_high(needed, setup)}"
+        + ("      -  with a registry or a claim only" if needed.needs_naming else _interval(needed, setup))
     )
+
+
+def _interval(needed: StepsNeeded, setup: Setup) -> str:
+    return f"{_steps(needed.steps, setup):>7}  {_steps(needed.low, setup)} to {_high(needed, setup)}"
 
 
 def _high(needed: StepsNeeded, setup: Setup) -> str:
@@ -285,6 +298,7 @@ def _as_dict(result: PowerResult) -> dict[str, Any]:
                 "steps": needed.steps,
                 "low": needed.low,
                 "high": needed.high,
+                "needs_naming": needed.needs_naming,
             }
             for needed in result.needed
         ],

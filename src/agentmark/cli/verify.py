@@ -22,12 +22,12 @@ from agentmark.cli.common import (
 )
 from agentmark.cli.verify_report import ReportFiles, repeating_command
 from agentmark.cli.weight_lines import parse_payload
+from agentmark.core.costs import DEFAULT_WORK_LIMIT
 from agentmark.core.payload import PayloadLike
 from agentmark.errors import SettingError
 from agentmark.identity.registry import Registry
 from agentmark.log.read.files import log_files
 from agentmark.verify.intake import Outcome
-from agentmark.verify.search.symbols import DEFAULT_SEARCH_LIMIT
 from agentmark.verify.verdict import DEFAULT_THRESHOLD, Verdict
 from agentmark.verify.verifier import DEFAULT_OFFSETS, MAX_OFFSETS
 
@@ -85,11 +85,12 @@ def add_parser(commands: Any) -> None:
         help=f"with --find-offset: how many places to try, from the first step on (default {DEFAULT_OFFSETS})",
     )
     parser.add_argument(
-        "--search-limit",
+        "--work-limit",
         type=int,
-        default=DEFAULT_SEARCH_LIMIT,
+        default=DEFAULT_WORK_LIMIT,
         metavar="N",
-        help="how many guesses a search for the payload may take (default %(default)s)",
+        help="what looking for the payload may cost, in operations of about a microsecond (default %(default)s), and "
+        "reading a packed log; a verdict that was cut short says so",
     )
     parser.add_argument("--skip-bad", action="store_true", help="judge the rest of a log that holds broken records")
     parser.add_argument("--control", action="store_true", help="also read the log with a random key, for comparison")
@@ -150,8 +151,8 @@ def _check(arguments: argparse.Namespace) -> None:
                 raise SettingError(f"--{name.replace('_', '-')}", f"does not go with --for-stranger: {reason}")
     if arguments.offsets is not None and not 1 <= arguments.offsets <= MAX_OFFSETS:
         raise SettingError("--offsets", f"{arguments.offsets} is not a number of places from 1 to {MAX_OFFSETS:,}")
-    if arguments.search_limit < 1:
-        raise SettingError("--search-limit", f"{arguments.search_limit} is not a number of guesses")
+    if arguments.work_limit < 1:
+        raise SettingError("--work-limit", f"{arguments.work_limit} is not a number of operations")
 
 
 _NOT_FOR_STRANGERS = {
@@ -187,7 +188,7 @@ def _case(arguments: argparse.Namespace) -> Case:
         threshold=arguments.threshold,
         noise=arguments.noise,
         any_key_id=arguments.any_key_id,
-        search_limit=arguments.search_limit,
+        work_limit=arguments.work_limit,
         skip_bad=arguments.skip_bad,
         control=arguments.control,
         place=place,
@@ -236,6 +237,8 @@ def verdict_lines(answer: Answer) -> list[str]:
     if answer.claim is not None:
         lookup = "; a name is looked up in a --registry" if str(answer.claim_taken_as).startswith("text") else ""
         lines.append(f"  claim         {answer.claim}, taken as {answer.claim_taken_as}{lookup}")
+    if verdict.work_note is not None:
+        lines.append(f"  WORK LIMIT    {verdict.work_note} (--work-limit)")
     if answer.place is not None:
         where = "none proved" if answer.place.offset is None else f"from step {answer.place.offset} on"
         lines.append(f"  place         {where}; {answer.place.tried} tried and paid for")

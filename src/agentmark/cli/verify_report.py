@@ -6,12 +6,12 @@ import shlex
 from pathlib import Path
 from typing import Any
 
+from agentmark.core.costs import DEFAULT_WORK_LIMIT
 from agentmark.errors import SettingError
 from agentmark.files import write_text_file
 from agentmark.keys.signing import SigningKey
 from agentmark.report import Report, StrangerReport, render_report, sign_report
 from agentmark.text import spelled_out_json
-from agentmark.verify.search.symbols import DEFAULT_SEARCH_LIMIT
 from agentmark.verify.verdict import DEFAULT_THRESHOLD
 
 
@@ -80,7 +80,7 @@ _NUMBERS = {
     "threshold": DEFAULT_THRESHOLD,
     "noise": None,
     "offsets": None,
-    "search_limit": DEFAULT_SEARCH_LIMIT,
+    "work_limit": DEFAULT_WORK_LIMIT,
 }
 
 

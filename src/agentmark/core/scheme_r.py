@@ -4,7 +4,7 @@ Every behavior b draws a clock -ln(u_b) / weight_b, with u_b keyed by the step k
 The first clock to ring wins, with probability weight_b / total whatever the symbol is (spec, section 7).
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from hashlib import blake2b
 from math import exp, fsum, log
 from struct import Struct
@@ -19,11 +19,17 @@ LANES = BLOCK_SIZE // 8
 # Two maths libraries may differ in the last bits of a logarithm. Closer than this, the race is not decided by it:
 # the step goes unmarked. A library would have to be wrong by a thousand ulps to reach it.
 TIE_GAP = 2.0**-40
-# With more symbols left than this, all 256 clocks of a rival at once cost less than one by one.
-MANY_ALIVE = 160
+# With more symbols left than this, all 256 lanes of a rival at once cost less than one by one.
+MANY_ALIVE = 24
+# A lane is left without its logarithm only if it is this far from making a difference: what the last bits of a
+# logarithm or an exponential may be off is a thousandth of it.
+SAFE_GAP = 2.0**-40
+# Beyond this exponent an exponential is too small to compare by.
+LARGEST_EXPONENT = 200.0
 
 _unpack_lanes = Struct(f">{LANES}Q").unpack
 _unpack_all = Struct(f">{SYMBOL_COUNT}Q").unpack
+_BLOCKS = [bytes((block,)) for block in range(SYMBOL_COUNT // LANES)]
 
 
 def coded_symbol(step_key: bytes, *, payload: int, payload_len: int) -> int:
@@ -110,7 +116,8 @@ def decode_partial(
             # The most it can have been, so that no guess makes a rival seem to win that did not.
             shares.append(left)
     logs = _log_uniforms(step_key, behavior)
-    first_rival = _first_rivals(step_key, rivals)
+    latest = -min(logs) / min([share for share in shares if share > 0], default=1.0)
+    first_rival = _first_rivals(step_key, rivals, latest)
     exponents = [_win_exponents(logs, first_rival, share, left) for share in shares if share > 0]
     rows = coefficient_rows(step_key, R_ROWS, payload_len, SYMBOL_BITS)
     return SoftSymbols(tuple(rows), pad_bits(step_key, R_PAD, SYMBOL_BITS), _relative_likelihoods(exponents))
@@ -135,23 +142,50 @@ def _relative_likelihoods(exponents: list[list[float]]) -> tuple[float, ...]:
 
 
 def _log_uniforms(step_key: bytes, behavior: str) -> list[float]:
-    """ln(u_b) for every symbol. `unit_uniform` is written out: calling it 256 times would take half as long again."""
-    keyed = blake2b(R_CLOCK + b"\0", key=step_key)
-    name = behavior.encode()
-    blocks = []
-    for block in range(SYMBOL_COUNT // LANES):
-        state = keyed.copy()
-        state.update(bytes((block,)) + name)
-        blocks.append(state.digest())
-    return [log((lane >> 11 | 1) * 2.0**-53) for lane in _unpack_all(b"".join(blocks))]
+    """ln(u_b) for every symbol."""
+    return _logs(_all_lanes(step_key)(behavior.encode()))
 
 
-def _first_rivals(step_key: bytes, rivals: Mapping[str, int]) -> list[float]:
-    """The time at which the first known rival rings, for every symbol."""
+def _logs(lanes: Iterable[int]) -> list[float]:
+    """`unit_uniform` is written out: calling it 256 times would take half as long again."""
+    return [log((lane >> 11 | 1) * 2.0**-53) for lane in lanes]
+
+
+def _all_lanes(step_key: bytes) -> Callable[[bytes], tuple[int, ...]]:
+    """The lanes of a name under all 256 symbols."""
+    start = blake2b(R_CLOCK + b"\0", key=step_key).copy
+
+    def lanes(name: bytes) -> tuple[int, ...]:
+        digests = []
+        for block in _BLOCKS:
+            state = start()
+            state.update(block + name)
+            digests.append(state.digest())
+        return _unpack_all(b"".join(digests))
+
+    return lanes
+
+
+def _harmless_below(share: float, latest: float) -> int:
+    """Lanes below this ring later than `latest` at this share, whatever the last bits of a logarithm are.
+
+    A light rival hardly ever rings so early that it matters, and one comparison says so for all its lanes. That is what
+    keeps a list of thousands of names, which anyone can put into a log, from costing thousands of logarithms a name.
+    """
+    exponent = share * latest
+    return int(exp(-exponent) * (1 - SAFE_GAP) * 2.0**64) if exponent < LARGEST_EXPONENT else 0
+
+
+def _first_rivals(step_key: bytes, rivals: Mapping[str, int], latest: float) -> list[float]:
+    """The time at which the first known rival rings, for every symbol; only those that ring by `latest` matter."""
+    lanes_of = _all_lanes(step_key)
     first = [float("inf")] * SYMBOL_COUNT
     for name, weight in rivals.items():
         share = weight / TOTAL_WEIGHT
-        first = [min(so_far, -ln / share) for so_far, ln in zip(first, _log_uniforms(step_key, name), strict=True)]
+        lanes = lanes_of(name.encode())
+        if max(lanes) < _harmless_below(share, latest):
+            continue
+        first = [min(so_far, -ln / share) for so_far, ln in zip(first, _logs(lanes), strict=True)]
     return first
 
 
@@ -161,28 +195,40 @@ def winning_symbols(distribution: BehaviorDistribution, step_key: bytes, behavio
     own_weight = distribution.weights[position]
     if own_weight == 0:
         return 0
-    lanes_of = _lane_source(step_key)
+    lanes_under = _lanes_under(step_key)
     own_clocks = [-ln / own_weight for ln in _log_uniforms(step_key, behavior)]
     alive = list(range(SYMBOL_COUNT))
+    latest = max(own_clocks)
     for rival, (name, weight) in enumerate(zip(distribution.behaviors, distribution.weights, strict=True)):
         if rival == position or weight == 0:
             continue
-        if len(alive) > MANY_ALIVE:
-            clocks = [-ln / weight for ln in _log_uniforms(step_key, name)]
-            alive = [symbol for symbol in alive if own_clocks[symbol] < clocks[symbol]]
+        lanes = lanes_under(alive, name.encode())
+        harmless = _harmless_below(weight, latest)
+        if max(lanes) < harmless:
             continue
-        encoded = name.encode()
-        lanes: tuple[int, ...] = ()
-        current = -1
-        survivors = []
-        for symbol in alive:
-            block, lane = divmod(symbol, LANES)
-            if block != current:
-                current, lanes = block, lanes_of(block, encoded)
-            if own_clocks[symbol] < -log(unit_uniform(lanes[lane])) / weight:
-                survivors.append(symbol)
-        alive = survivors
+        alive = [
+            symbol
+            for symbol, lane in zip(alive, lanes, strict=True)
+            if lane < harmless or own_clocks[symbol] < -log((lane >> 11 | 1) * 2.0**-53) / weight
+        ]
+        if not alive:
+            return 0
+        latest = max([own_clocks[symbol] for symbol in alive])
     return sum([1 << symbol for symbol in alive])
+
+
+def _lanes_under(step_key: bytes) -> Callable[[list[int], bytes], Sequence[int]]:
+    """The lanes of a name under some symbols, in their order."""
+    lanes_of, all_lanes_of = _lane_source(step_key), _all_lanes(step_key)
+
+    def lanes(symbols: list[int], name: bytes) -> Sequence[int]:
+        if len(symbols) > MANY_ALIVE:
+            every = all_lanes_of(name)
+            return every if len(symbols) == SYMBOL_COUNT else [every[symbol] for symbol in symbols]
+        blocks = {block: lanes_of(block, name) for block in {symbol // LANES for symbol in symbols}}
+        return [blocks[symbol // LANES][symbol % LANES] for symbol in symbols]
+
+    return lanes
 
 
 def _lane_source(step_key: bytes) -> Callable[[int, bytes], tuple[int, ...]]:

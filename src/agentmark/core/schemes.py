@@ -3,10 +3,10 @@
 A new scheme is a module of primitives beside `scheme_f` and `scheme_r`, a class here, and a line in the table.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Protocol
 
-from agentmark.core import scheme_f, scheme_r, theory
+from agentmark.core import costs, scheme_f, scheme_r, theory
 from agentmark.core.distribution import BehaviorDistribution
 from agentmark.core.symbols import SoftSymbols, SymbolSet
 
@@ -37,6 +37,9 @@ class Scheme(Protocol):
     ) -> SoftSymbols | None:
         """The same from a part of the list. Asked only of a scheme that `reads_partial_lists`."""
 
+    def read_cost(self, names: Collection[str], *, payload_len: int, whole: bool) -> float:
+        """What reading a step costs at most, in operations (`costs`), for a list of these names or a part of it."""
+
     def capacity(self, distribution: BehaviorDistribution) -> float:
         """The evidence that a step with this list is expected to carry, in bits, in closed form."""
 
@@ -62,6 +65,9 @@ class SchemeF:
         self, partial_weights: Mapping[str, int], step_key: bytes, behavior: str, *, payload_len: int
     ) -> None:
         """The bins depend on the whole list."""
+
+    def read_cost(self, names: Collection[str], *, payload_len: int, whole: bool) -> float:
+        return costs.read_f_cost(len(names), payload_len) if whole else 0.0
 
     def capacity(self, distribution: BehaviorDistribution) -> float:
         return theory.capacity(distribution)
@@ -90,6 +96,10 @@ class SchemeR:
     ) -> SoftSymbols | None:
         soft = scheme_r.decode_partial(partial_weights, step_key, behavior, payload_len=payload_len)
         return soft if any(soft.values) else None
+
+    def read_cost(self, names: Collection[str], *, payload_len: int, whole: bool) -> float:
+        cost = costs.read_r_cost(len(names), sum(map(len, names)), payload_len)
+        return cost if whole else cost + costs.PARTIAL_STEP
 
     def capacity(self, distribution: BehaviorDistribution) -> float:
         return theory.race_capacity(distribution)

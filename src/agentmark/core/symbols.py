@@ -58,7 +58,13 @@ class SymbolSet:
         return bool(self.symbols >> self.symbol(payload) & 1)
 
     def members(self) -> list[int]:
-        return [symbol for symbol in range(self.symbols.bit_length()) if self.symbols >> symbol & 1]
+        members = []
+        left = self.symbols
+        while left:
+            lowest = left & -left
+            members.append(lowest.bit_length() - 1)
+            left ^= lowest
+        return members
 
     def equations(self, symbol: int) -> list[Equation]:
         """What holds if this symbol was the one: an equation for each row."""

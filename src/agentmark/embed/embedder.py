@@ -1,7 +1,9 @@
 """Key and identity in one object, from which any number of runs are marked."""
 
+import logging
 import secrets
 
+from agentmark.core.costs import longest_open_payload
 from agentmark.core.distribution import BehaviorDistribution
 from agentmark.core.errors import PayloadError
 from agentmark.core.payload import PayloadLike, payload_to_int
@@ -11,6 +13,8 @@ from agentmark.errors import SettingError
 from agentmark.identity.errors import RegistryError
 from agentmark.identity.registry import Registry
 from agentmark.keys.shared import SharedKey
+
+_logger = logging.getLogger(__name__)
 
 
 class Embedder:
@@ -43,6 +47,20 @@ class Embedder:
         self._key = key
         self.scheme = scheme
         self.keep_context = keep_context
+        if registry is None and not self.readable_unnamed:
+            _logger.warning(
+                "a payload of %d bits under scheme %s is read back only with a registry or a claim; "
+                "without one, up to %d bits are",
+                self.payload_len,
+                scheme,
+                longest_open_payload(is_linear=SCHEMES[scheme].is_linear),
+            )
+
+    @property
+    def readable_unnamed(self) -> bool:
+        """Whether a verifier can find this payload in a clean log when nobody tells it what to look for, within its
+        default work limit. A registry, or a claim, reads any length."""
+        return self.payload_len <= longest_open_payload(is_linear=SCHEMES[self.scheme].is_linear)
 
     @property
     def key_id(self) -> str:

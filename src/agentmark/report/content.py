@@ -81,7 +81,8 @@ class VerdictPart(TypedDict):
     outcomes: dict[str, int]
     bits_needed: str | None
     steps_needed: int | None
-    search_work: str
+    work: str
+    work_note: str | None
     runner_up: RunnerUpPart | None
 
 
@@ -359,7 +360,8 @@ def _verdict_part(verdict: Verdict) -> VerdictPart:
         outcomes=dict(sorted(said["outcomes"].items())),
         bits_needed=bits_text(said["bits_needed"]),
         steps_needed=said["steps_needed"],
-        search_work=f"{said['search_work']:.1e}",
+        work=f"{said['work']:.1e}",
+        work_note=said["work_note"],
         runner_up=None
         if second is None
         else RunnerUpPart(

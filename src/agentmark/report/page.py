@@ -122,6 +122,7 @@ def _reading(verdict: VerdictPart) -> str:
         f"evidence: {_bits(verdict['evidence_bits'])}, where {_rounded(verdict['level_bits'])} are needed",
         f"{count_text(verdict['used'], 'step')} used, {verdict['contradicting']:,} contradicting, "
         f"{impossible:,} impossible",
+        *([f"<b>Work limit:</b> {escape(verdict['work_note'])}"] if verdict["work_note"] else []),
     ]
     return "".join(f"<p>{row}</p>" for row in rows)
 
@@ -402,6 +403,7 @@ _OUTCOME_MEANING = {
     "not enforced": "the agent did not do what was chosen",
     "other key": "states a key that was not given",
     "other payload length": "states another payload length",
+    "not read: work limit": "reading it would have cost more than the work limit",
 }
 
 

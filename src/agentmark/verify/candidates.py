@@ -9,17 +9,20 @@ from enum import StrEnum
 from math import fsum, log2
 from random import Random
 
+from agentmark.core.costs import EVIDENCE_STEP
 from agentmark.core.evidence import NOISE_RATES, Evidence
 from agentmark.core.symbols import Reading, SymbolSet
 from agentmark.verify.prices import Prices
-from agentmark.verify.search.clean import clean_search
+from agentmark.verify.search.clean import Elimination, clean_search, eliminate
 from agentmark.verify.search.information_sets import likely_payloads
-from agentmark.verify.search.registry_scan import best_identities
-from agentmark.verify.search.symbols import DEFAULT_SEARCH_LIMIT
-from agentmark.verify.search.walsh import likeliest_payloads, transform_limit
+from agentmark.verify.search.registry_scan import scan
+from agentmark.verify.search.walsh import likeliest_by_rate, transform_limit
+from agentmark.verify.work import Work
 
-# The rates at which candidates are looked for; each is then judged under the whole mixture.
-SEARCH_NOISE = (0.1, 0.5, 0.8)
+# The rates at which candidates are looked for; each is then judged under the whole mixture. The first finds most.
+SEARCH_NOISE = (0.5, 0.1, 0.8)
+# Evidence beyond what is needed, in bits, at which nothing better is looked for.
+PLENTY_BITS = 10
 
 
 class Route(StrEnum):
@@ -43,29 +46,37 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Proposals:
-    """All candidates, and what was learnt on the way: whether one payload explains every step, and the work it took."""
+    """All candidates, and whether one payload explains every step, if that was settled on the way."""
 
     candidates: tuple[Candidate, ...]
     consistent: bool | None = None
-    work: int = 0
-    over_limit: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Searcher:
-    """Looks for candidates by every route that applies, cheapest first: registry, clean solution, noisy decoding."""
+    """Looks for candidates by every route that applies, cheapest first: registry, clean solution, noisy decoding.
+
+    Whatever it does is paid for from a meter of work, and ends when that is spent.
+    """
 
     prices: Prices
     threshold: float
     noise_rates: tuple[float, ...] = NOISE_RATES
-    search_limit: int = DEFAULT_SEARCH_LIMIT
 
     @property
     def rates(self) -> tuple[float, ...]:
         """Where to look for candidates: a few rates of the mixture, or the one rate given; none if that is zero."""
         return SEARCH_NOISE if len(self.noise_rates) > 1 else tuple([rate for rate in self.noise_rates if rate > 0])
 
-    def propose(self, readings: list[Reading], payload_len: int, rates: tuple[float, ...] | None = None) -> Proposals:
+    def propose(
+        self,
+        readings: list[Reading],
+        payload_len: int,
+        work: Work,
+        *,
+        rates: tuple[float, ...] | None = None,
+        eliminated: Elimination | None = None,
+    ) -> Proposals:
         """The candidates for these steps; `rates` in place of those of the question."""
         rates = self.rates if rates is None else rates
         if not readings:
@@ -73,10 +84,12 @@ class Searcher:
         # Without noise only the one payload that explains every step may be named (spec, section 9.1): a name of the
         # registry that explains them beside others may be the wrong one. Parts of lists are judged by 9.2 at any rate.
         strict = not rates and all(isinstance(reading, SymbolSet) for reading in readings)
-        named = [] if strict else self._named(readings, rates)
-        if self.suffices([candidate.payload for candidate in named], readings, payload_len):
+        named = [] if strict else self._named(readings, rates, work)
+        if self.suffices([candidate.payload for candidate in named], readings, payload_len, work):
             return Proposals(tuple(named))
-        clean = clean_search(readings, payload_len, limit=self.search_limit)
+        if eliminated is None:
+            eliminated = eliminate(readings, payload_len, work)
+        clean = clean_search(eliminated, work)
         found = []
         if clean.payload is not None:
             found = [Candidate(clean.payload, Route.ELIMINATION if clean.by_elimination else Route.SYMBOL_SEARCH)]
@@ -84,47 +97,51 @@ class Searcher:
         # No payload has more evidence than every step's best.
         could_name = fsum([reading.most_bits for reading in readings]) >= payload_len - log2(self.threshold)
         if rates and could_name and not found:
-            candidates += self._noisy(readings, payload_len, rates)
-        return Proposals(tuple(candidates), clean.consistent, clean.work, clean.over_limit)
+            candidates += self._noisy(readings, payload_len, rates, work)
+        return Proposals(tuple(candidates), clean.consistent)
 
-    def suffices(self, payloads: Iterable[int], readings: Sequence[Reading], payload_len: int) -> bool:
+    def suffices(self, payloads: Iterable[int], readings: Sequence[Reading], payload_len: int, work: Work) -> bool:
         """Whether one of these payloads would be accepted: then there is no need to look further."""
         needed = -log2(self.threshold)
         return any(
-            self.evidence(readings, payload).bits - self.prices.of(payload, payload_len) >= needed
-            for payload in set(payloads)
+            self.evidence(readings, payload, work).bits - self.prices.of(payload, payload_len) >= needed
+            for payload in dict.fromkeys(payloads)
         )
 
-    def evidence(self, readings: Iterable[Reading], payload: int) -> Evidence:
+    def evidence(self, readings: Sequence[Reading], payload: int, work: Work) -> Evidence:
         """What the steps say for a payload, summed in the order given."""
+        work.spend(EVIDENCE_STEP * len(readings))
         evidence = Evidence(self.noise_rates)
         for reading in readings:
             evidence.update(reading.e_value(payload))
         return evidence
 
-    def _named(self, readings: Sequence[Reading], rates: Sequence[float]) -> list[Candidate]:
+    def _named(self, readings: Sequence[Reading], rates: Sequence[float], work: Work) -> list[Candidate]:
         registry = self.prices.registry
         if registry is None or not len(registry):
             return []
         payloads = [identity.payload for identity in registry]
-        best = best_identities(payloads, readings, payload_len=registry.payload_len, noise=rates or (1e-9,))
+        best = scan(payloads, readings, payload_len=registry.payload_len, noise=rates or (1e-9,), work=work)
         return [Candidate(payloads[i], Route.REGISTRY) for i in best]
 
-    def _noisy(self, readings: list[Reading], payload_len: int, rates: Sequence[float]) -> list[Candidate]:
+    def _noisy(self, readings: list[Reading], payload_len: int, rates: Sequence[float], work: Work) -> list[Candidate]:
         if payload_len <= transform_limit():
-            return [
-                Candidate(payload, Route.WALSH_HADAMARD)
-                for rate in rates
-                for payload in likeliest_payloads(readings, payload_len, noise=rate)
-            ]
+            return self._transformed(readings, payload_len, rates, work)
         hard = [reading for reading in readings if isinstance(reading, SymbolSet)]
         # The trials are random, their outcome is judged; a fixed seed makes the verdict repeatable.
-        rng = Random(0)
         best: list[tuple[float, int]] = []
-        needed = payload_len - log2(self.threshold)
-        for payload in likely_payloads(hard, payload_len, rng=rng, work_limit=self.search_limit):
-            bits = self.evidence(readings, payload).bits
-            best = sorted([*best, (bits, payload)], reverse=True)[:2]
-            if bits >= needed + 10:
+        needed = payload_len - log2(self.threshold) + PLENTY_BITS
+        for likely in likely_payloads(hard, payload_len, rng=Random(0), work=work):
+            bits = self.evidence(readings, likely.payload, work).bits
+            best = sorted([*best, (bits, likely.payload)], reverse=True)[:2]
+            if bits >= needed:
                 break
         return [Candidate(payload, Route.INFORMATION_SETS) for _, payload in best]
+
+    def _transformed(
+        self, readings: list[Reading], payload_len: int, rates: Sequence[float], work: Work
+    ) -> list[Candidate]:
+        found: list[Candidate] = []
+        for payloads in likeliest_by_rate(readings, payload_len, noise=rates, work=work):
+            found += [Candidate(payload, Route.WALSH_HADAMARD) for payload in payloads]
+        return found

@@ -14,6 +14,7 @@ from agentmark.core.symbols import Reading
 from agentmark.keys.shared import SharedKey
 from agentmark.record import StepRecord
 from agentmark.verify.keyring import Keyring
+from agentmark.verify.work import Work
 
 
 class Outcome(StrEnum):
@@ -28,6 +29,7 @@ class Outcome(StrEnum):
     NOT_ENFORCED = "not enforced"
     OTHER_KEY = "other key"
     OTHER_LENGTH = "other payload length"
+    NOT_READ = "not read: work limit"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,16 +61,29 @@ class Intake:
         return [step.reading for step in ordered if step.reading is not None]
 
 
-def read_record(record: StepRecord, keys: Keyring) -> Step:
+def reading_cost(record: StepRecord) -> float:
+    """What reading a record costs, in operations: known from its size, before any key is used."""
+    listed, part = record.distribution, record.partial_weights or {}
+    weights = part.items() if listed is None else zip(listed.behaviors, listed.weights, strict=True)
+    # What has no weight does not run.
+    names = [name for name, weight in weights if weight]
+    return SCHEMES[record.scheme].read_cost(names, payload_len=record.payload_len, whole=listed is not None)
+
+
+def read_record(record: StepRecord, keys: Keyring, work: Work | None = None) -> Step:
     """Steps 1 and 5, for one record: what it says under the key that is meant to read it.
 
-    It is read under the payload length that it states, since under another it is set aside anyway.
+    It is read under the payload length that it states, since under another it is set aside anyway. A record that the
+    work does not reach for is not read. That depends on the order and the sizes of the records, which whoever made the
+    log chose before any draw of the key: those that are read have the same bound as if the others were not there.
     """
     key = keys.key_for(record)
     if key is None:
         return Step(record, Outcome.OTHER_KEY)
     if not record.marked:
         return Step(record, Outcome.UNMARKED)
+    if work is not None and not work.take(reading_cost(record)):
+        return Step(record, Outcome.NOT_READ)
     return read_step(record, key, record.payload_len)
 
 

@@ -6,10 +6,9 @@ from math import fsum, log2
 from operator import index
 from typing import SupportsIndex
 
+from agentmark.core.costs import DEFAULT_WORK_LIMIT, EVIDENCE_STEP
 from agentmark.core.evidence import NOISE_RATES, Evidence
-from agentmark.core.linear import LinearSystem
 from agentmark.core.payload import PayloadLike, payload_to_int
-from agentmark.core.rlnc import Equation
 from agentmark.core.symbols import Reading
 from agentmark.core.theory import SMALLEST_RATE, false_positive_rate
 from agentmark.errors import SettingError
@@ -18,10 +17,14 @@ from agentmark.identity.registry import Registry
 from agentmark.verify.candidates import Candidate, Proposals, Route, Searcher
 from agentmark.verify.intake import Intake, Outcome, Step
 from agentmark.verify.prices import Prices
-from agentmark.verify.search.splice import Stretch, segment, windows
-from agentmark.verify.search.symbols import DEFAULT_SEARCH_LIMIT
+from agentmark.verify.search.clean import eliminate
+from agentmark.verify.search.splice import SCORE_COST, Stretch, segment, windows
 from agentmark.verify.tamper import erasure_findings, tamper_findings
 from agentmark.verify.verdict import DEFAULT_THRESHOLD, RunnerUp, Segment, StepFinding, Verdict
+from agentmark.verify.work import Work, check_work_limit
+
+# A log is divided among the identities that stood out in its windows, this many at most.
+MOST_IDENTITIES = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +34,6 @@ class _Weighed:
     payload: int
     route: Route
     evidence: Evidence
-    ownership: Evidence
     bits_paid: float
 
     @property
@@ -47,9 +49,11 @@ class Judge:
     # The share of foreign or altered steps to expect; None: a mixture of rates.
     noise: float | None = None
     prices: Prices = field(default_factory=Prices)
-    search_limit: int = DEFAULT_SEARCH_LIMIT
+    # What looking for a payload may cost, in operations (`work.Work`).
+    work_limit: int = DEFAULT_WORK_LIMIT
 
     def __post_init__(self) -> None:
+        check_work_limit(self.work_limit)
         if not 0 < self.threshold < 1:
             raise SettingError("threshold", f"{self.threshold} is not between 0 and 1")
         if self.threshold < SMALLEST_RATE:
@@ -67,33 +71,38 @@ class Judge:
 
     def verdict(self, intake: Intake, claim: PayloadLike = None) -> Verdict:
         """What identity does this log carry, or (with a claim) does it carry this one?"""
+        work = Work(self.work_limit)
+        readings = intake.readings
+        eliminated = eliminate(readings, intake.payload_len, work)
         # (6) Look for payloads that may explain the steps. How one was found does not matter to its evidence.
         claimed = self._claimed(claim, intake)
         if claimed is not None:
             proposals = Proposals((Candidate(claimed, Route.CLAIM),))
         else:
-            proposals = self._searcher.propose(intake.readings, intake.payload_len)
+            proposals = self._searcher.propose(readings, intake.payload_len, work, eliminated=eliminated)
 
         # (7) Judge the best as a claim, with every identity that was tried paid for.
         unique = {candidate.payload: candidate for candidate in reversed(proposals.candidates)}
-        weighed = [self._weigh(candidate, intake) for candidate in unique.values()]
+        weighed = [self._weigh(candidate, readings, intake.payload_len, work) for candidate in unique.values()]
         weighed.sort(key=lambda candidate: (-candidate.surplus, candidate.payload))
         best = weighed[0] if weighed else None
         second = weighed[1] if len(weighed) > 1 else None
         return Verdict(
             payload_len=intake.payload_len,
             threshold=self.threshold,
-            consistent=_consistent(proposals, best, intake.readings),
+            consistent=_consistent(proposals, best, readings),
             candidate=None if best is None else best.payload,
             route=None if best is None else best.route,
             evidence_bits=0.0 if best is None else best.evidence.bits,
             bits_paid=self.prices.of(None, intake.payload_len) if best is None else best.bits_paid,
-            ownership_bits=None if best is None else best.ownership.bits,
+            ownership_bits=None if best is None else self._ownership(best.payload, intake, work).bits,
             likely_noise=0.0 if best is None else best.evidence.likely_noise,
-            potential_bits=_potential_bits(intake.readings),
-            rank=_rank(intake),
-            search_work=proposals.work,
-            search_over_limit=proposals.over_limit,
+            potential_bits=_potential_bits(readings),
+            rank=eliminated.rank,
+            work=work.spent,
+            work_spent=work.cut_short,
+            work_limit=self.work_limit,
+            work_needed=work.needed,
             holder=None if best is None or self._registry is None else self._registry.holder(best.payload),
             runner_up=None if second is None else self._runner_up(second),
             tampering=(
@@ -108,19 +117,26 @@ class Judge:
         """Divide a log, in the order of its records, into stretches of one identity each, or of none that is ours."""
         searcher = self._searcher
         readings = [step.reading for step in intake.steps]
-        found: dict[int, None] = {}
+        # One meter for all windows: a log of many is not dearer than a log of one.
+        work = Work(self.work_limit)
+        found: dict[int, float] = {}
         # In a window that one identity dominates, a single rate in the middle of the range finds it.
-        rates = searcher.rates[1:2] or searcher.rates
+        rates = searcher.rates[:1]
         for first, last in windows(len(readings)):
             part = [reading for reading in readings[first:last] if reading is not None]
-            if searcher.suffices(found, part, intake.payload_len):
+            if work.left < EVIDENCE_STEP * len(part):
+                break
+            proved = [payload for payload, surplus in found.items() if surplus >= -log2(self.threshold)]
+            if searcher.suffices(proved, part, intake.payload_len, work):
                 # An identity that was found in a wider window explains this one as well.
                 continue
-            for candidate in searcher.propose(part, intake.payload_len, rates).candidates:
-                found[candidate.payload] = None
-        stretches = segment(
-            readings, list(found), bits_paid=lambda payload: self.prices.of(payload, intake.payload_len)
-        )
+            for candidate in searcher.propose(part, intake.payload_len, work, rates=rates).candidates:
+                weighed = self._weigh(candidate, part, intake.payload_len, work)
+                found[candidate.payload] = max(weighed.surplus, found.get(candidate.payload, float("-inf")))
+        best = sorted(found, key=lambda payload: -found[payload])[:MOST_IDENTITIES]
+        # Linear in the log, and what the windows were looked through for: done whatever is left.
+        work.spend(SCORE_COST * len(readings) * (1 + len(best)))
+        stretches = segment(readings, best, bits_paid=lambda payload: self.prices.of(payload, intake.payload_len))
         return tuple([self._segment(stretch, intake) for stretch in stretches])
 
     @property
@@ -129,7 +145,6 @@ class Judge:
             prices=self.prices,
             threshold=self.threshold,
             noise_rates=self.noise_rates,
-            search_limit=self.search_limit,
         )
 
     @property
@@ -158,19 +173,24 @@ class Judge:
             return number
         return payload_to_int(claim, intake.payload_len)[0]
 
-    def _weigh(self, candidate: Candidate, intake: Intake) -> _Weighed:
+    def _weigh(self, candidate: Candidate, readings: Sequence[Reading], payload_len: int, work: Work) -> _Weighed:
         claimed = candidate.route is Route.CLAIM
-        paid = self.prices.of_claim if claimed else self.prices.of(candidate.payload, intake.payload_len)
+        paid = self.prices.of_claim if claimed else self.prices.of(candidate.payload, payload_len)
+        evidence = self._searcher.evidence(readings, candidate.payload, work)
+        return _Weighed(candidate.payload, candidate.route, evidence, paid)
+
+    def _ownership(self, payload: int, intake: Intake, work: Work) -> Evidence:
+        """Evidence that the log was made with this key at all, for the payload."""
         ownership = Evidence(self.noise_rates)
+        work.spend(EVIDENCE_STEP * len(intake.steps))
         for step in sorted(intake.steps, key=lambda step: step.record.context):
             distribution = step.record.distribution
             if distribution is None or step.outcome not in (Outcome.USED, Outcome.IMPOSSIBLE):
                 continue
             # Over keys the payload leads to the logged behavior with probability P_t(b_t): the full surprisal counts.
-            agrees = step.reading is not None and step.reading.e_value(candidate.payload) > 0
+            agrees = step.reading is not None and step.reading.e_value(payload) > 0
             ownership.update(1 / distribution.probability(step.record.behavior) if agrees else 0.0)
-        evidence = self._searcher.evidence(intake.readings, candidate.payload)
-        return _Weighed(candidate.payload, candidate.route, evidence, ownership, paid)
+        return ownership
 
     def _passes(self, weighed: _Weighed) -> bool:
         return false_positive_rate(weighed.surplus) <= self.threshold
@@ -218,16 +238,6 @@ def _consistent(proposals: Proposals, best: _Weighed | None, readings: Sequence[
 def _potential_bits(readings: Iterable[Reading]) -> float:
     """What the steps would say if every one agreed."""
     return fsum([reading.evidence_bits for reading in readings])
-
-
-def _rank(intake: Intake) -> int:
-    rows = LinearSystem(intake.payload_len)
-    for reading in intake.readings:
-        if rows.rank == intake.payload_len:
-            break
-        for row in reading.rows:
-            rows.update(Equation(row, 0))
-    return rows.rank
 
 
 def _finding(step: Step, best: _Weighed | None) -> StepFinding:

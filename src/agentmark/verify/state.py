@@ -20,6 +20,7 @@ from agentmark.core.symbols import SYMBOL_BITS, Reading, SoftSymbols, SymbolSet
 from agentmark.record import RecordError, StepRecord
 from agentmark.verify.intake import Intake, Outcome, Step, read_record, sort_out
 from agentmark.verify.keyring import CHECK_SIZE, Keyring
+from agentmark.verify.work import Work
 
 _MAGIC = b"AMST\x01"
 _COUNT = Struct(">I")
@@ -27,7 +28,14 @@ _DOUBLE = Struct(">d")
 # One byte tells which kind of reading follows, one which outcome; the order of the members is the format.
 _NO_READING, _SYMBOL_SET, _SOFT_SYMBOLS = range(3)
 # What reading one record can come to. The other outcomes need the whole log, and are no part of a state.
-_OUTCOMES = (Outcome.USED, Outcome.IMPOSSIBLE, Outcome.UNREADABLE, Outcome.UNMARKED, Outcome.OTHER_KEY)
+_OUTCOMES = (
+    Outcome.USED,
+    Outcome.IMPOSSIBLE,
+    Outcome.UNREADABLE,
+    Outcome.UNMARKED,
+    Outcome.OTHER_KEY,
+    Outcome.NOT_READ,
+)
 # Rounding may lift the mean of soft values above 1 by this much.
 _MEAN_SLACK = 1e-9
 
@@ -88,8 +96,9 @@ class LogState:
         return state
 
 
-def accumulate(records: Iterable[StepRecord], keys: Keyring) -> LogState:
-    """The state of these records. A step that stands in them many times is read once."""
+def accumulate(records: Iterable[StepRecord], keys: Keyring, work: Work | None = None) -> LogState:
+    """The state of these records. A step that stands in them many times is read once; with `work`, records that are
+    beyond it are not."""
     state = LogState(keys.check)
     read: dict[bytes, Step] = {}
     for record in records:
@@ -97,7 +106,7 @@ def accumulate(records: Iterable[StepRecord], keys: Keyring) -> LogState:
         if known is not None and _reads_alike(known.record, record):
             step = replace(known, record=record)
         else:
-            step = read[record.context] = read_record(record, keys)
+            step = read[record.context] = read_record(record, keys, work)
         state.update(step)
     return state
 

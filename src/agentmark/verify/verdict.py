@@ -9,16 +9,19 @@ from decimal import ROUND_CEILING, Context
 from math import ceil, log2
 from typing import Any
 
+from agentmark.core.costs import DEFAULT_WORK_LIMIT
 from agentmark.core.payload import payload_to_text
 from agentmark.core.theory import SMALLEST_RATE, equations_until_full_rank, false_positive_rate
 from agentmark.identity.registry import Identity
 from agentmark.record import StepRecord
 from agentmark.verify.candidates import Route
-from agentmark.verify.intake import Outcome
+from agentmark.verify.intake import Outcome, reading_cost
 from agentmark.verify.stranger import StrangerView, name_of, payload_digits
 
 DEFAULT_THRESHOLD = 1e-6
 _TWO_DIGITS_UP = Context(prec=2, rounding=ROUND_CEILING)
+# Searches beyond so many times the usual work limit (a day) are not advised.
+WORTH_RAISING = 1e5
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +82,12 @@ class Verdict:
     # What the used steps would say if every one agreed.
     potential_bits: float
     rank: int
-    search_work: int = 0
-    search_over_limit: bool = False
+    # Operations that looking for a payload took; whether a search was cut short by the limit; that limit, and one under
+    # which the next search would have been done.
+    work: int = 0
+    work_spent: bool = False
+    work_limit: int = DEFAULT_WORK_LIMIT
+    work_needed: float | None = None
     # Whose payload the candidate is, if the registry knows. `identity` says it once it is accepted.
     holder: Identity | None = field(default=None, repr=False)
     runner_up: RunnerUp | None = None
@@ -167,7 +174,7 @@ class Verdict:
         if self.accepted:
             return 0.0
         missing = self._takes - self._seen_bits
-        if self.search_over_limit and self.candidate is None and self.potential_bits >= self._takes:
+        if self.work_spent and self.candidate is None and self.potential_bits >= self._takes:
             return None
         if self.bits_paid < self.payload_len and not self._several_may_explain:
             return max(missing, 1.0)
@@ -227,11 +234,8 @@ class Verdict:
                 f"the {used} usable steps contradict each other, as steps made under another key or identity do, "
                 "and no identity explains enough of them"
             )
-        if self.search_over_limit and self.bits_needed is None:
-            return (
-                f"reading {self.payload_len} bits from these {used} steps of scheme R would take "
-                f"{self.search_work:.1e} guesses, more than search_limit; use a longer log, or raise the limit"
-            )
+        if self.work_spent and self.bits_needed is None:
+            return f"looking for {self.payload_len} bits in these {used} usable steps was cut short by the work limit"
         return self._not_enough(used)
 
     def _not_enough(self, used: int) -> str:
@@ -278,6 +282,36 @@ class Verdict:
             revoked_at=self.revoked_at,
         )
 
+    @property
+    def work_note(self) -> str | None:
+        """What the work limit left undone, and what can be done about it; None if that could make no difference."""
+        notes = []
+        unread = [finding.record for finding in self.findings if finding.outcome is Outcome.NOT_READ]
+        if unread:
+            enough = _round_up(self.work_limit + sum([reading_cost(record) for record in unread]))
+            notes.append(
+                f"{len(unread)} of {self.record_count} records were not read, because the work limit was reached; "
+                f"a work limit of {enough} reads them all"
+            )
+        # Steps that say too little to name anyone would not name anyone after a longer search.
+        if self.work_spent and not self.accepted and self.potential_bits >= self._takes:
+            notes.append(
+                f"the search for a payload was cut short by the work limit of {self.work_limit}; {self._advice}"
+            )
+        return ". ".join(notes) or None
+
+    @property
+    def _advice(self) -> str:
+        if self.work_needed is None or self.work_needed > WORTH_RAISING * DEFAULT_WORK_LIMIT:
+            return (
+                f"{self.payload_len} bits cannot be searched for in these steps: give the registry or a claim, which "
+                "need no search, or a longer log"
+            )
+        return (
+            "a registry or a claim needs no search, a longer log a shorter one; or raise the limit, to "
+            f"{_round_up(self.work_needed)} for the next step of the search"
+        )
+
     def as_dict(self) -> dict[str, Any]:
         """The verdict as plain JSON data (docs/verdict.md): what every rendering of it is made from.
 
@@ -316,7 +350,10 @@ class Verdict:
             },
             "bits_needed": self.bits_needed,
             "steps_needed": self.steps_needed,
-            "search_work": self.search_work,
+            "work": self.work,
+            "work_spent": self.work_spent,
+            "work_limit": self.work_limit,
+            "work_note": self.work_note,
             "records": self.record_count,
             "outcomes": {outcome.value: count for outcome, count in self.counts.items()},
             "context_mismatches": self.context_mismatches,
@@ -345,6 +382,12 @@ def _upper(rate: float) -> str:
         return f"{SMALLEST_RATE:.0e}"
     # In decimal, so that 9.95e-08 carries over to 1.0e-07.
     return f"{float(_TWO_DIGITS_UP.create_decimal(rate)):.1e}"
+
+
+def _round_up(operations: float) -> int:
+    """To two digits, and not below."""
+    unit = int("1" + "0" * (len(str(ceil(operations))) - 2))
+    return ceil(operations / unit) * unit
 
 
 def _finite(bits: float) -> float | None:

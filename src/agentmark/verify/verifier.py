@@ -18,6 +18,7 @@ from dataclasses import replace
 from itertools import islice
 
 from agentmark.core.context import context_digest, context_fields
+from agentmark.core.costs import DEFAULT_WORK_LIMIT
 from agentmark.core.payload import PayloadLike, check_payload_len
 from agentmark.errors import SettingError
 from agentmark.identity.registry import Registry
@@ -27,7 +28,6 @@ from agentmark.verify.intake import Intake
 from agentmark.verify.judge import Judge
 from agentmark.verify.keyring import Keyring
 from agentmark.verify.prices import Prices
-from agentmark.verify.search.symbols import DEFAULT_SEARCH_LIMIT
 from agentmark.verify.state import LogState, accumulate
 from agentmark.verify.verdict import DEFAULT_THRESHOLD, Placement, Segment, Verdict
 
@@ -49,16 +49,17 @@ class Verifier:
         registry: Registry | None = None,
         noise: float | None = None,
         any_key_id: bool = False,
-        search_limit: int = DEFAULT_SEARCH_LIMIT,
+        work_limit: int = DEFAULT_WORK_LIMIT,
     ) -> None:
         """Several keys serve logs that cross a key rotation: each record is read with the key it names.
 
         `payload_len` is by default the one that most steps state. `noise` is the share of foreign or altered steps
         to expect; by default a mixture of rates is tried, and 0 tolerates none. `any_key_id` reads every record with
-        the one key given, for logs whose key ids were altered or lost.
+        the one key given, for logs whose key ids were altered or lost. `work_limit` is what looking for a payload may
+        cost, in operations of about a microsecond; a verdict says when it was reached.
         """
         self.keys = Keyring(key, any_key_id=any_key_id)
-        self.judge = Judge(threshold=threshold, noise=noise, prices=Prices(registry), search_limit=search_limit)
+        self.judge = Judge(threshold=threshold, noise=noise, prices=Prices(registry), work_limit=work_limit)
         if payload_len is None and registry is not None:
             payload_len = registry.payload_len
         if registry is not None and payload_len != registry.payload_len:

@@ -10,6 +10,7 @@ from agentmark.core.distribution import BehaviorDistribution
 from agentmark.core.linear import LinearSystem
 from agentmark.core.symbols import SymbolSet
 from agentmark.verify.search.symbols import search_payloads
+from agentmark.verify.work import Work
 
 
 def steps(rng: random.Random, count: int, payload: int, payload_len: int) -> list[SymbolSet]:
@@ -33,7 +34,7 @@ def test_it_finds_what_trying_every_payload_finds(payload_len: int, count: int) 
         payload = rng.getrandbits(payload_len) if payload_len else 0
         constraints = steps(rng, count, payload, payload_len)
         truth = [m for m in range(1 << payload_len) if all(c.allows(m) for c in constraints)]
-        result = search_payloads(LinearSystem(payload_len), constraints)
+        result = search_payloads(LinearSystem(payload_len), constraints, Work())
         assert payload in truth
         if result.undetermined:
             assert len(truth) > 1
@@ -47,7 +48,8 @@ def test_equations_of_f_narrow_the_search() -> None:
     rng = random.Random(3)
     payload, payload_len = rng.getrandbits(64), 64
     constraints = steps(rng, 60, payload, payload_len)
-    alone = search_payloads(LinearSystem(payload_len), constraints, limit=1)
+    alone = Work(1)
+    search_payloads(LinearSystem(payload_len), constraints, alone)
     system = LinearSystem(payload_len)
     distribution = BehaviorDistribution.quantise({f"b{i}": 1 for i in range(16)})
     for _ in range(14):
@@ -55,22 +57,27 @@ def test_equations_of_f_narrow_the_search() -> None:
         behavior = scheme_f.encode(distribution, step_key, payload=payload, payload_len=payload_len).behavior
         for equation in scheme_f.decode(distribution, step_key, behavior, payload_len=payload_len) or []:
             system.update(equation)
-    result = search_payloads(system, constraints)
+    work = Work()
+    result = search_payloads(system, constraints, work)
     assert result.unique == payload
-    assert result.work < alone.work
+    assert alone.needed is not None
+    assert work.spent < alone.needed
 
 
 def test_a_foreign_step_leaves_no_payload() -> None:
     rng = random.Random(4)
     constraints = steps(rng, 20, 0xABC, 12) + steps(rng, 20, 0x123, 12)
-    result = search_payloads(LinearSystem(12), constraints)
+    result = search_payloads(LinearSystem(12), constraints, Work())
     assert result.payloads == ()
     assert not result.undetermined
 
 
 def test_the_work_is_known_before_it_is_spent() -> None:
     rng = random.Random(5)
-    result = search_payloads(LinearSystem(128), steps(rng, 40, 1, 128), limit=1000)
+    work = Work(1000)
+    result = search_payloads(LinearSystem(128), steps(rng, 40, 1, 128), work)
     assert result.over_limit
-    assert result.work > 1000
+    assert work.spent == 0
+    assert work.needed is not None
+    assert work.needed > 1e9
     assert result.unique is None

@@ -11,12 +11,19 @@ from importlib.util import find_spec
 from math import log2
 from typing import Any
 
+from agentmark.core.costs import PLANE, PLANE_BIT
 from agentmark.core.rlnc import row_parities
 from agentmark.core.symbols import Reading, SymbolSet
+from agentmark.verify.search.telling import ENOUGH_TIMES, most_telling
+from agentmark.verify.work import Work
 
 # Scores are kept in whole sixteenths of a bit; they only rank the identities, the best are then judged exactly.
 SCORE_SCALE = 16
 GROUP_BITS = 4
+# No more than this share of the work goes into the scan, but always so many steps: how many names a registry has is not
+# in the hands of whoever made the log.
+SCAN_SHARE = 0.5
+FEWEST_STEPS = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +51,39 @@ class _Columns:
             total ^= table[row & (1 << GROUP_BITS) - 1]
             row >>= GROUP_BITS
         return total
+
+
+def scan(
+    payloads: Sequence[int], readings: Sequence[Reading], *, payload_len: int, noise: Sequence[float], work: Work
+) -> list[int]:
+    """`best_identities` on the steps that say most, as many as the work allows."""
+    names = len(payloads)
+    has_soft = any(not isinstance(reading, SymbolSet) for reading in readings)
+
+    def cost_of(reading: Reading) -> float:
+        if has_soft:
+            return len(noise) * _table_cost(names, payload_len)
+        return _planes_cost(reading, names, payload_len, len(noise))
+
+    work.spend(payload_len * names * 0.004)
+    told = most_telling(readings, min(SCAN_SHARE * work.limit, work.left), cost_of, at_least=FEWEST_STEPS)
+    work.spend(told.cost)
+    if told.left_out and told.bits < ENOUGH_TIMES * log2(2 * names):
+        work.refuse(told.left_out)
+    return best_identities(payloads, told.readings, payload_len=payload_len, noise=noise)
+
+
+def _planes_cost(reading: Reading, names: int, payload_len: int, rates: int) -> float:
+    """Sums of rows, the tree of the step's symbols, and a counter for each rate."""
+    width = len(reading.rows)
+    leaves = min(1 << width, 256) if isinstance(reading, SymbolSet) and reading.symbol_count > 1 else width
+    operations = width * (payload_len / GROUP_BITS) + 3 * leaves + 60 * rates
+    return operations * (PLANE + PLANE_BIT * names)
+
+
+def _table_cost(names: int, payload_len: int) -> float:
+    width = -(-payload_len // 8)
+    return 330 * width + names * ((0.01 + 0.004 * width) if find_spec("numpy") else (0.1 + 0.07 * width))
 
 
 def best_identities(

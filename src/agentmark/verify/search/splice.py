@@ -11,6 +11,8 @@ from agentmark.core.symbols import Reading
 STRETCH_NOISE = 0.05
 # Stretches shorter than this are not looked for: they could not name an identity.
 SHORTEST_WINDOW = 16
+# What one step of the division costs for each identity, in operations.
+SCORE_COST = 3.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,17 +10,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import prod
 
+from agentmark.core.costs import E_VALUE, GUESS, basis_cost, guess_bits, guess_cost
 from agentmark.core.linear import LinearSystem
 from agentmark.core.rlnc import row_parities
 from agentmark.core.symbols import SYMBOL_BITS, SYMBOL_COUNT, SymbolSet
-
-DEFAULT_SEARCH_LIMIT = 1 << 24
+from agentmark.verify.work import Work
 
 # How many other steps are checked by the XOR itself, before a guess is looked at in full.
 PACKED_CHECKS = 3
-# One check in full takes as long as this many guesses; checks may cost a few times what the guesses may.
-CHECK_COST = 32
-SPENT_LIMIT = 4
 _SYMBOL_MASK = SYMBOL_COUNT - 1
 
 
@@ -28,12 +25,11 @@ _SYMBOL_MASK = SYMBOL_COUNT - 1
 class SearchResult:
     """`payloads`: those that agree with every step, at most two (two are enough to know that it is not unique).
 
-    `undetermined`: the steps do not fix every payload bit. `over_limit`: the search would cost `work` guesses or more,
-    and was not begun or not finished.
+    `undetermined`: the steps do not fix every payload bit. `over_limit`: there was not work enough to begin or to end
+    the search.
     """
 
     payloads: tuple[int, ...]
-    work: int
     undetermined: bool = False
     over_limit: bool = False
 
@@ -43,34 +39,44 @@ class SearchResult:
         return self.payloads[0] if len(self.payloads) == 1 else None
 
 
-def search_payloads(
-    system: LinearSystem, constraints: Sequence[SymbolSet], *, limit: int = DEFAULT_SEARCH_LIMIT
-) -> SearchResult:
-    """Every payload that satisfies the linear system and all constraints, if that takes at most `limit` guesses."""
+def search_payloads(system: LinearSystem, constraints: Sequence[SymbolSet], work: Work) -> SearchResult:
+    """Every payload that satisfies the linear system and all constraints, if there is enough work left for it."""
     ordered = sorted(constraints, key=lambda constraint: constraint.symbol_count)
+    if not affordable(system, ordered, work):
+        return SearchResult((), over_limit=True)
     plan = GuessPlan(system, ordered)
     if not plan.determined:
-        return SearchResult((), 0, undetermined=True)
-    if plan.work > limit:
-        return SearchResult((), plan.work, over_limit=True)
+        return SearchResult((), undetermined=True)
+    if not work.take(GUESS * plan.guesses):
+        return SearchResult((), over_limit=True)
     checks = plan.unsettled(ordered)
     payloads: list[int] = []
-    spent = plan.work
     for payload in plan.payloads(checks[:PACKED_CHECKS]):
         agrees = True
         for check in checks[PACKED_CHECKS:]:
-            spent += CHECK_COST
+            # The guesses are counted beforehand, the checks as they come: a log may be made to need many.
+            if not work.take(E_VALUE):
+                return SearchResult((), over_limit=True)
             agrees = check.allows(payload)
             if not agrees:
                 break
-        # The guesses are counted beforehand, the checks as they come: a log may be made to need many.
-        if spent > SPENT_LIMIT * limit:
-            return SearchResult((), spent, over_limit=True)
         if agrees:
             payloads.append(payload)
             if len(payloads) == 2:
                 break
-    return SearchResult(tuple(payloads), spent)
+    return SearchResult(tuple(payloads))
+
+
+def affordable(system: LinearSystem, ordered: Sequence[SymbolSet], work: Work) -> bool:
+    """Pay for the plan; not if the sizes of the sets, smallest first, show that its guesses would cost too much."""
+    missing = system.payload_len - system.rank
+    counts = [constraint.symbol_count for constraint in ordered[: missing + 1]]
+    if all(len(constraint.rows) <= SYMBOL_BITS for constraint in ordered):
+        fewest = guess_bits(counts, missing)
+        if fewest < float("inf") and guess_cost(fewest, system.payload_len) > work.left:
+            work.refuse(guess_cost(fewest, system.payload_len))
+            return False
+    return work.take(basis_cost(system.payload_len))
 
 
 class GuessPlan:
@@ -88,7 +94,12 @@ class GuessPlan:
                 self._guessed.append(_GuessedStep(constraint, rows))
         self._basis = basis
         self.determined = basis.full
-        self.work = prod([len(step.options) for step in self._guessed])
+        self.guesses = prod([step.option_count for step in self._guessed])
+
+    @property
+    def guessed(self) -> list[SymbolSet]:
+        """The steps whose symbols are guessed."""
+        return [step.constraint for step in self._guessed]
 
     def unsettled(self, constraints: Sequence[SymbolSet]) -> list[SymbolSet]:
         """Those that a guess may contradict: all but the steps whose every row is in the basis."""
@@ -104,27 +115,40 @@ class GuessPlan:
             start ^= check.pad << (SYMBOL_BITS * i)
         levels = []
         for step in self._guessed:
-            own = vectors[used : used + len(step.rows)]
-            levels.append([_combine(own, option) for option in step.options])
-            used += len(own)
+            levels.append(step.sums(vectors[used : used + len(step.rows)]))
+            used += len(step.rows)
         for guess in _surviving_guesses(start, levels, checks):
             yield guess >> (SYMBOL_BITS * len(checks))
 
 
 @dataclass(frozen=True, slots=True)
 class _GuessedStep:
-    """A step of the basis: which of its rows are in it, and the parities that its symbols allow on those, each once."""
+    """A step of the basis: which of its rows are in it. Its symbols allow some parities on those, each counted once."""
 
     constraint: SymbolSet
     rows: list[int]
 
     @property
-    def options(self) -> list[tuple[int, ...]]:
-        allowed = set()
-        for symbol in self.constraint.members():
-            equations = self.constraint.equations(symbol)
-            allowed.add(tuple([equations[j].parity for j in self.rows]))
-        return sorted(allowed)
+    def option_count(self) -> int:
+        if len(self.rows) == len(self.constraint.rows):
+            return self.constraint.symbol_count
+        last = len(self.constraint.rows) - 1
+        mask = sum([1 << (last - j) for j in self.rows])
+        return len({symbol & mask for symbol in self.constraint.members()})
+
+    def sums(self, vectors: Sequence[int]) -> list[int]:
+        """For each option the sum of the vectors, one for each row of the basis, whose parity is 1."""
+        width = len(self.constraint.rows)
+        unmasked = [symbol ^ self.constraint.pad for symbol in self.constraint.members()]
+        if len(unmasked) * width < 1 << width:
+            places = [width - 1 - j for j in self.rows]
+            return sorted({_combine(vectors, [symbol >> place & 1 for place in places]) for symbol in unmasked})
+        of_row = dict(zip(self.rows, vectors, strict=True))
+        by_symbol = [0]
+        for j in reversed(range(width)):
+            # A row outside the basis adds nothing, so that symbols that differ in it alone come out as one option.
+            by_symbol += [total ^ of_row.get(j, 0) for total in by_symbol]
+        return sorted({by_symbol[symbol] for symbol in unmasked})
 
 
 class _Basis:

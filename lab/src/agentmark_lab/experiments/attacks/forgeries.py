@@ -63,7 +63,7 @@ def try_identities(job: Job, rng: Random) -> Outcome:
         payloads = rng.sample(range(1 << 32), 1001)
         registry = Registry(32, [Identity(f"tenant {i}", payload) for i, payload in enumerate(payloads[:1000])])
         records = Agent(ALFWORLD, key, payloads[1000], 32, job.scheme).log(rng, 30)
-        verdict = Verifier(key, registry=registry, search_limit=1 << 12).verify(records)
+        verdict = Verifier(key, registry=registry, work_limit=20_000).verify(records)
         accepted += verdict.identity is not None
         best = max(best, verdict.evidence_bits if verdict.candidate in payloads[:1000] else 0.0)
     return Outcome(accepted, accepted, job.repeats, 0.0, best)

@@ -117,7 +117,7 @@ def _relabelled_length(scene: Scene) -> list[StepRecord]:
 
 
 def _judge_any_length(scene: Scene, records: list[StepRecord]) -> Verdict:
-    return Verifier(scene.agent.key, search_limit=1 << 16).verify(records)
+    return Verifier(scene.agent.key, work_limit=200_000).verify(records)
 
 
 def _other_key_ids(scene: Scene) -> list[StepRecord]:

@@ -372,7 +372,7 @@ def _judge_open(scheme: str, rng: Random, lists: Lists, tallies: dict[CellName, 
     registry = Registry(REGISTRY_LEN, [Identity(f"tenant {i}", payload) for i, payload in enumerate(payloads)])
     records = _foreign_records(scheme, key.id, rng, lists)
     for question, length, named_ones in ((OPEN, PAYLOAD_LEN, None), (IN_REGISTRY, REGISTRY_LEN, registry)):
-        verifier = Verifier(key, payload_len=length, registry=named_ones, threshold=LEVELS[0], search_limit=1 << 12)
+        verifier = Verifier(key, payload_len=length, registry=named_ones, threshold=LEVELS[0], work_limit=20_000)
         verdict = verifier.verify([replace(record, payload_len=length) for record in records])
         tallies[scheme, question, NO_KEY].count(verdict.surplus if verdict.candidate is not None else 0.0)
 
