@@ -7,6 +7,7 @@ from typing import Any
 from agentmark.log.read.attributes import RECORD, to_record
 from agentmark.log.read.events import BadEntry, Entry, Event, FormatKnown, NoRecord
 from agentmark.log.read.json_text import CUT_MEMBER
+from agentmark.log.read.meter import Meter
 from agentmark.record import RecordError
 
 # Where lists of rows stand in what an API returns.
@@ -27,8 +28,11 @@ class Format:
 
     magic: tuple[bytes, ...] = ()
 
-    def read_file(self, path: Path, table: "FormatTable") -> Iterator[Event]:
-        """Read a file that begins with `magic`. Rows of other formats in it are the table's to read."""
+    def read_file(self, path: Path, table: "FormatTable", meter: Meter) -> Iterator[Event]:
+        """Read a file that begins with `magic`. Rows of other formats in it are the table's to read.
+
+        What is unpacked and what is parsed is for the meter to count; the bytes of the file itself it knows.
+        """
         raise NotImplementedError
 
     def matches(self, content: Mapping[str, Any]) -> bool:
