@@ -14,6 +14,8 @@ from agentmark.cli.common import (
     EXIT_NOT_ATTRIBUTED,
     LOG_HELP,
     add_key_option,
+    add_limit_option,
+    limits_of,
     load_keys,
     new_command,
     printable,
@@ -89,6 +91,7 @@ def add_parser(commands: Any) -> None:
         help="how many guesses a search for the payload may take (default %(default)s)",
     )
     parser.add_argument("--skip-bad", action="store_true", help="judge the rest of a log that holds broken records")
+    add_limit_option(parser)
     parser.add_argument("--control", action="store_true", help="also read the log with a random key, for comparison")
     parser.add_argument(
         "--public-key",
@@ -163,6 +166,7 @@ def _case(arguments: argparse.Namespace) -> Case:
         any_key_id=arguments.any_key_id,
         search_limit=arguments.search_limit,
         skip_bad=arguments.skip_bad,
+        limits=limits_of(arguments),
         control=arguments.control,
         place=place,
         public_keys=arguments.public_key,

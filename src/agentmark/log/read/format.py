@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from agentmark.log.read.attributes import RECORD, to_record
+from agentmark.log.read.attributes import RECORD, LongTextError, to_record
 from agentmark.log.read.events import BadEntry, Entry, Event, FormatKnown, NoRecord
 from agentmark.log.read.json_text import CUT_MEMBER
 from agentmark.log.read.meter import Meter
@@ -82,6 +82,8 @@ class FormatTable:
             yield from read_found(known.records(content), where)
         except RecursionError:
             yield BadEntry(RecordError(where, known.name, "is nested too deeply"))
+        except LongTextError as error:
+            yield BadEntry(RecordError(where, RECORD, error.fault))
 
     def _format_of(self, content: object) -> Format | None:
         if not isinstance(content, dict):
@@ -109,6 +111,8 @@ def read_entry(raw: object, where: str) -> Entry | BadEntry:
         return BadEntry(error)
     except RecursionError:
         return BadEntry(RecordError(where, RECORD, "is nested too deeply"))
+    except LongTextError as error:
+        return BadEntry(RecordError(where, RECORD, error.fault))
 
 
 def _page_of(content: object) -> list[Any] | None:

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from agentmark.log.read.attributes import RECORD, Broken, as_list, as_object, record_in
+from agentmark.log.read.attributes import RECORD, Broken, LongTextError, as_list, as_object, record_in
 from agentmark.log.read.events import BadEntry, Damage, Event
 from agentmark.log.read.format import Format, FormatTable, read_found
 from agentmark.log.read.json_text import CUT_MEMBER, parse_document
@@ -59,6 +59,8 @@ def _read_sample(path: Path, member: Member, meter: Meter) -> Iterator[Event]:
         yield BadEntry(error)
     except RecursionError:
         yield BadEntry(RecordError(where, "member", "is nested too deeply"))
+    except LongTextError as error:
+        yield BadEntry(RecordError(where, RECORD, error.fault))
 
 
 def _is_sample(content: object) -> bool:

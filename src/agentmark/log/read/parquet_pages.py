@@ -76,7 +76,8 @@ class _Reader:
         elif kind == _DOUBLE:
             self.at += 8
         elif kind == _BINARY:
-            self.at += self._plain_number()
+            length = self._plain_number()
+            self.at += length
         elif kind in (_LIST, _SET):
             head = self._byte()
             count = head >> 4 if head >> 4 < 15 else self._plain_number()

@@ -55,8 +55,8 @@ def read_text(packed: Stream, path: Path, table: FormatTable, meter: Meter) -> I
 def _layout_of(head: bytes, table: FormatTable, *, whole: bool) -> Layout | None:
     """What the beginning of a file says. None: more is needed to say."""
     start = head.lstrip()
-    # An empty log, or the little that a crash has left of a first line.
-    if LINE_BEGINNING.startswith(start.rstrip()) and whole:
+    # An empty log, a blank one, or the little that a crash has left of a first line.
+    if LINE_BEGINNING.startswith(start.rstrip()) and (whole or not start):
         return Layout.RECORD_LINES
     lines = start.split(b"\n", LOOK_LINES)
     complete = lines if whole else lines[:-1]
