@@ -168,15 +168,22 @@ PLACES: dict[str, Callable[[Any], Any]] = {
     },
     "phoenix": lambda planted: [
         phoenix_row(LINES[1]),
-        phoenix_row(None) | {"attributes": {"input.value": planted, "tool": {"parameters": planted}, "metadata": planted}},
-        phoenix_row(None) | {"events": [planted], "status_message": planted, "attributes": {"llm": {"agentmark": planted}}},
+        phoenix_row(None)
+        | {"attributes": {"input.value": planted, "tool": {"parameters": planted}, "metadata": planted}},
+        phoenix_row(None)
+        | {"events": [planted], "status_message": planted, "attributes": {"llm": {"agentmark": planted}}},
     ],
     "otlp": lambda planted: otlp_request(
         [
             otlp_span(LINES[1]),
             otlp_span("", attributes=[otlp_attribute("gen_ai.tool.call.arguments", planted)]),
             otlp_span("", attributes=[otlp_attribute("input.value", planted)], events=[{"attributes": planted}]),
-            otlp_span("", attributes=[{"key": "tool", "value": {"kvlistValue": {"values": [otlp_attribute("agentmark.record", planted)]}}}]),
+            otlp_span(
+                "",
+                attributes=[
+                    {"key": "tool", "value": {"kvlistValue": {"values": [otlp_attribute("agentmark.record", planted)]}}}
+                ],
+            ),
         ]
     ),
     "inspect": inspect_document,

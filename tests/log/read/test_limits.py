@@ -132,7 +132,7 @@ def checkpoint() -> bytes:
 
 
 def overlapping_members(count: int) -> bytes:
-    """A zip file whose table names one member many times: each unpacks to megabytes, and none is larger than allowed."""
+    """A zip file whose table names one member many times: each unpacks to megabytes, none to more than is allowed."""
     made = a_zip({"samples/1.json": a_sample(b'"' + b"x" * (4 * MIB) + b'"')})
     start = made.index(b"PK\x01\x02")
     end = made.index(b"PK\x05\x06")
@@ -182,7 +182,7 @@ def test_packed_bytes_are_counted_as_they_are_read_from_a_pipe_too(
     os.mkfifo(tmp_path / "pipe")
 
     def write() -> None:
-        with open(tmp_path / "pipe", "wb") as pipe:
+        with (tmp_path / "pipe").open("wb") as pipe:
             try:
                 pipe.write(content)
             except BrokenPipeError:
@@ -281,7 +281,11 @@ def test_no_plain_file_comes_near_what_is_counted_for_each_byte(
         read_log(path, skip_bad=True, as_json_lines=True)
         if content.startswith(SPAN):
             read_log(path, skip_bad=True)
-    for content in (b"[" + SPAN + b",0" * 5000 + b"]", b"[" + SPAN + b",{}" * 5000 + b"]", b'{"data":[' + b"{}," * 5000):
+    for content in (
+        b"[" + SPAN + b",0" * 5000 + b"]",
+        b"[" + SPAN + b",{}" * 5000 + b"]",
+        b'{"data":[' + b"{}," * 5000,
+    ):
         path.write_bytes(content)
         read_log(path, skip_bad=True)
 
@@ -291,7 +295,7 @@ def test_no_plain_file_comes_near_what_is_counted_for_each_byte(
 
 def test_limits_are_positive_numbers() -> None:
     for wrong in (0, -1, 1.5, True, "16"):
-        with pytest.raises(SettingError, match="held_bytes: .* is not a limit"):
+        with pytest.raises(SettingError, match=r"held_bytes: .* is not a limit"):
             Limits(held_bytes=wrong)  # type: ignore[arg-type]
 
 
@@ -300,8 +304,17 @@ def test_limits_are_given_as_text(tmp_path: Path) -> None:
     assert limits == Limits(held_bytes=64 * MIB, unpacked_ratio=500)
     assert Limits.from_settings(limits.as_settings()) == limits
     assert Limits().as_settings() == []
-    for wrong in ("ratio=5", "held_bytes", "held_bytes=", "held_bytes=1MB", "held_bytes=-1", "held_bytes=9" + "9" * 5000):
-        with pytest.raises(SettingError, match="--limit: .* is not NAME=NUMBER with a name of held_bytes, parsed_bytes"):
+    for wrong in (
+        "ratio=5",
+        "held_bytes",
+        "held_bytes=",
+        "held_bytes=1MB",
+        "held_bytes=-1",
+        "held_bytes=9" + "9" * 5000,
+    ):
+        with pytest.raises(
+            SettingError, match=r"--limit: .* is not NAME=NUMBER with a name of held_bytes, parsed_bytes"
+        ):
             Limits.from_settings([wrong])
     with pytest.raises(SettingError, match="is not a limit"):
         Limits.from_settings(["held_bytes=0"])
@@ -368,7 +381,11 @@ HUNGRY: dict[str, tuple[Callable[[], bytes], bool]] = {
                 [
                     langfuse_row(
                         json.dumps(
-                            {"attributes": json.dumps({"agentmark.record": json.dumps("\U0001f600" + LINE + "a" * 4_000_000)})}
+                            {
+                                "attributes": json.dumps(
+                                    {"agentmark.record": json.dumps("\U0001f600" + LINE + "a" * 4_000_000)}
+                                )
+                            }
                         )
                     )
                 ]

@@ -20,8 +20,6 @@ from log_shapes import (
     SHAPES,
     as_json_text,
     as_lines,
-    inspect_eval,
-    langfuse_row,
     verdict_of,
 )
 

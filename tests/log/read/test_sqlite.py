@@ -149,7 +149,9 @@ def test_a_schema_that_is_no_text_is_an_error_of_ours(tmp_path: Path) -> None:
 def test_no_damage_to_a_database_ends_in_an_error_that_is_not_ours(tmp_path: Path) -> None:
     """Bytes of its header and schema one by one, others at random, and cuts."""
     content, path, draw = a_database(tmp_path, 3), tmp_path / "run.db", random.Random(7)
-    damaged = [content[:at] + bytes([content[at] ^ flip]) + content[at + 1 :] for at in range(16, 108) for flip in (1, 255)]
+    damaged = [
+        content[:at] + bytes([content[at] ^ flip]) + content[at + 1 :] for at in range(16, 108) for flip in (1, 255)
+    ]
     for _ in range(150):
         changed = bytearray(content)
         for _ in range(draw.choice((1, 3, 30))):
@@ -212,5 +214,5 @@ def test_rows_are_read_in_the_order_in_which_they_are_stored(tmp_path: Path) -> 
             f"CREATE TABLE records ({columns}\n{')' if '--' not in columns else ''};"
         )
         connection.close()
-        with pytest.raises(RecordError, match="no plain table|no such column: _rowid_"):
+        with pytest.raises(RecordError, match=r"no plain table|no such column: _rowid_"):
             list(open_log(path))

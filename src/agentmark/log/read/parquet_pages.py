@@ -38,7 +38,11 @@ def pages_of(file: mmap, start: int, length: int) -> Iterator[Page]:
         reader = _Reader(file, at)
         fields = reader.struct()
         packed_size, unpacked_size = fields.get(_PACKED_SIZE), fields.get(_UNPACKED_SIZE)
-        if not isinstance(packed_size, int) or not isinstance(unpacked_size, int) or min(packed_size, unpacked_size) < 0:
+        if (
+            not isinstance(packed_size, int)
+            or not isinstance(unpacked_size, int)
+            or min(packed_size, unpacked_size) < 0
+        ):
             raise BadPageError
         counts = [fields[field] for field in _HEADERS_OF_VALUES if isinstance(fields.get(field), dict)]
         values = [count for header in counts if isinstance(count := header.get(_VALUE_COUNT), int)]  # type: ignore[union-attr]

@@ -18,7 +18,6 @@ from agentmark.log.read.events import (
 )
 from agentmark.record import RecordError
 
-
 T = TypeVar("T")
 
 # Of each kind of fault, so many are kept. Further ones are counted.
