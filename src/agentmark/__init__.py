@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from agentmark.keys.signing import SigningError, SigningKey
     from agentmark.log.jsonl import LogWriter
     from agentmark.log.otel import OtelSink
+    from agentmark.log.read.limits import LimitError, Limits
     from agentmark.log.read.open import UnreadLogError, open_log, read_log
     from agentmark.log.rotating import RotatingLog
     from agentmark.log.sink import Sink
@@ -54,6 +55,8 @@ _HOMES = {
     "Embedder": "agentmark.embed.embedder",
     "Identity": "agentmark.identity.registry",
     "KeyFileError": "agentmark.keys.errors",
+    "LimitError": "agentmark.log.read.limits",
+    "Limits": "agentmark.log.read.limits",
     "LogWriter": "agentmark.log.jsonl",
     "LostPlace": "agentmark.audit.case",
     "MissingExtraError": "agentmark.errors",
@@ -116,6 +119,8 @@ __all__ = [
     "Embedder",
     "Identity",
     "KeyFileError",
+    "LimitError",
+    "Limits",
     "LogWriter",
     "LostPlace",
     "MissingExtraError",

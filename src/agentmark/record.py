@@ -35,14 +35,26 @@ _OPTIONAL = ("partial", "reason", "enforced", "raw_context", "meta", "prev")
 _FIELDS = frozenset((*_REQUIRED, *_OPTIONAL))
 
 
+# How much of a field or a fault a message quotes.
+MAX_SAID = 1000
+
+
 class RecordError(AgentMarkError, ValueError):
     """A step record that is broken. `where` is a line number or a session and step."""
 
     def __init__(self, where: str, field: str, fault: str) -> None:
+        where, field, fault = _sayable(where), _sayable(field), _sayable(fault)
         super().__init__(f"record {where}: {field}: {fault}")
         self.where = where
         self.field = field
         self.fault = fault
+
+
+def _sayable(text: str) -> str:
+    """Text for a message, which may quote a file: not all of a long one, and nothing that cannot be printed at all."""
+    if len(text) > MAX_SAID:
+        text = f"{text[:MAX_SAID]} ... ({len(text):,} characters)"
+    return text if is_unicode(text) else text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 class RecordVersionError(RecordError):

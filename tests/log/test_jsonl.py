@@ -4,13 +4,15 @@ import gzip
 import os
 import subprocess
 import sys
+import tracemalloc
 from pathlib import Path
 
 import pytest
 from one_record import KEY
 from support import marked_log
 
-from agentmark import LogWriter, open_log
+from agentmark import ChainWriter, LogWriter, StepRecord, open_log, verify_chain
+from agentmark.log.lines import MAX_LINE
 
 
 def test_a_log_streams_back(tmp_path: Path) -> None:
@@ -96,3 +98,25 @@ with LogWriter(sys.argv[1]) as log:
     records = list(open_log(path))
     assert len(records) == 900
     assert len({record.session for record in records}) == 3
+
+
+def test_a_chained_log_is_opened_again_without_holding_lines_that_nobody_wrote(tmp_path: Path) -> None:
+    """Too long, or too many brackets, or blank: passed over, as anything is that is no line of ours."""
+    path = tmp_path / "log.jsonl"
+    records = marked_log(KEY, steps=3)
+    with LogWriter(path, chain=ChainWriter()) as log:
+        log.write(records[0])
+    with path.open("ab") as file:
+        file.write(b"x" * (40 << 20) + b"\n" + b"[" + b"[]," * (2 << 20) + b"0]\n" + b"\n" * 100_000)
+    tracemalloc.start()
+    with LogWriter(path, chain=ChainWriter()) as log:
+        for record in records[1:]:
+            log.write(record)
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    # The beginning of a line, what is read after it, and their parts: three times the longest that is read.
+    assert most < 4 * MAX_LINE
+    lines = [line for line in path.read_bytes().split(b"\n") if line.startswith(b'{"agentmark":')]
+    kept = [StepRecord.from_json(line) for line in lines]
+    assert [record.step_index for record in kept] == [record.step_index for record in records]
+    assert verify_chain(kept).intact

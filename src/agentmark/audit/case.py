@@ -21,6 +21,7 @@ from agentmark.identity.registry import Registry
 from agentmark.keys.shared import SharedKey
 from agentmark.keys.signing import check_public_key
 from agentmark.log.read.files import log_files
+from agentmark.log.read.limits import DEFAULT_LIMITS, Limits
 from agentmark.log.read.open import ReadLog, read_log
 from agentmark.record import StepRecord
 from agentmark.report.chain_part import ChainPart, describe_chain
@@ -87,6 +88,8 @@ class Case:
     work_limit: int = DEFAULT_WORK_LIMIT
     # Judge the rest of a log that holds broken records.
     skip_bad: bool = False
+    # What each log may ask of this machine.
+    limits: Limits = DEFAULT_LIMITS
     # Also read the log with random keys, for comparison.
     control: bool = False
     place: LostPlace | None = None
@@ -158,7 +161,7 @@ class _Inquiry:
         self._paths = log_files([Path(path) for path in case.logs])
         # Described before they are read, so that a change in between shows.
         self._files = self._described()
-        self._logs = [read_log(path, skip_bad=case.skip_bad) for path in self._paths]
+        self._logs = [read_log(path, skip_bad=case.skip_bad, limits=case.limits) for path in self._paths]
 
     def answer(self) -> Answer:
         case = self._case

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from agentmark.chain.check import ChainReport, verify_chain
-from agentmark.cli.common import EXIT_DONE, new_command, print_json, printable
+from agentmark.cli.common import EXIT_DONE, add_limit_option, limits_of, new_command, print_json, printable
 from agentmark.log.read.open import read_log
 
 EXIT_FINDINGS = 1
@@ -31,12 +31,13 @@ def add_parser(commands: Any) -> None:
     )
     parser.add_argument("--anchor", metavar="HEX", help="a checkpoint that the log must hold, as noted down before")
     parser.add_argument("--json", action="store_true", help="print the findings as JSON")
+    add_limit_option(parser)
     parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
     # As what it was written as: a foreign line at its head must not turn it into a log without checkpoints.
-    log = read_log(arguments.log, skip_bad=True, as_json_lines=True)
+    log = read_log(arguments.log, skip_bad=True, as_json_lines=True, limits=limits_of(arguments))
     summary = log.summary
     if summary.bad_lines and not log.entries and not summary.checkpoints:
         raise summary.bad_lines[0]

@@ -3,12 +3,14 @@
 import argparse
 import json
 import sys
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from agentmark.core.canonical import is_unicode
 from agentmark.errors import SettingError
 from agentmark.keys.shared import ENVIRONMENT_VARIABLE, SharedKey
+from agentmark.log.read.limits import DEFAULT_LIMITS, OPTION, Limits
 from agentmark.text import spelled_out, spelled_out_json
 
 EXIT_DONE = EXIT_ATTRIBUTED = 0
@@ -67,6 +69,21 @@ def load_one_key(arguments: argparse.Namespace) -> SharedKey:
     if len(keys) > 1:
         raise SettingError("--key", "this command takes one")
     return keys[0]
+
+
+def add_limit_option(parser: argparse.ArgumentParser) -> None:
+    """For every command that reads a log; `limits_of` is what was given."""
+    defaults = ", ".join([f"{name}={value}" for name, value in asdict(DEFAULT_LIMITS).items()])
+    parser.add_argument(
+        OPTION,
+        action="append",
+        metavar="NAME=N",
+        help=f"raise what a log may ask of this machine (docs/logs.md); again for each. The defaults: {defaults}",
+    )
+
+
+def limits_of(arguments: argparse.Namespace) -> Limits:
+    return Limits.from_settings(arguments.limit or [])
 
 
 def printable(text: object) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from agentmark.cli.common import EXIT_DONE, LOG_HELP, new_command, printable
+from agentmark.cli.common import EXIT_DONE, LOG_HELP, add_limit_option, limits_of, new_command, printable
 from agentmark.core.schemes import SCHEMES
 from agentmark.core.theory import entropy
 from agentmark.errors import SettingError
@@ -21,13 +21,14 @@ def add_parser(commands: Any) -> None:
     parser.add_argument("log", type=Path, help=LOG_HELP)
     parser.add_argument("--steps", type=int, default=0, metavar="N", help="also show the first N decisions")
     parser.add_argument("--skip-bad", action="store_true", help="pass over broken records")
+    add_limit_option(parser)
     parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
     if arguments.steps < 0:
         raise SettingError("--steps", f"{arguments.steps} is not a number of decisions")
-    log = read_log(arguments.log, skip_bad=arguments.skip_bad)
+    log = read_log(arguments.log, skip_bad=arguments.skip_bad, limits=limits_of(arguments))
     for line in [*_lines(log.records, log.summary), *map(_step_line, log.records[: arguments.steps])]:
         print(printable(line))
     return EXIT_DONE
@@ -60,6 +61,8 @@ def _lines(records: list[StepRecord], summary: LogSummary) -> Iterator[str]:
         yield f"  line {number} was cut short by a crash and passed over"
     for note in [*summary.damage, *summary.bad_lines]:
         yield f"  passed over: {note}"
+    for more in summary.further:
+        yield f"  passed over: {more}"
 
 
 def _step_line(record: StepRecord) -> str:

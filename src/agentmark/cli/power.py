@@ -6,7 +6,15 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from agentmark.cli.common import EXIT_DONE, new_command, print_json, printable, show_progress
+from agentmark.cli.common import (
+    EXIT_DONE,
+    add_limit_option,
+    limits_of,
+    new_command,
+    print_json,
+    printable,
+    show_progress,
+)
 from agentmark.core.distribution import BehaviorDistribution
 from agentmark.core.errors import DistributionError
 from agentmark.core.schemes import SCHEMES
@@ -107,6 +115,7 @@ def add_parser(commands: Any) -> None:
     parser.add_argument("--seed", type=int, default=1, help="the same seed gives the same numbers (default 1)")
     parser.add_argument("--plot", type=Path, metavar="FILE", help="write the share of runs identified: .svg or .html")
     parser.add_argument("--json", action="store_true", help="print the result as JSON")
+    add_limit_option(parser)
     parser.set_defaults(run=run)
 
 
@@ -132,7 +141,8 @@ def _source(arguments: argparse.Namespace) -> tuple[Source, str]:
     if sum(given) > 1:
         raise SettingError("--like", "goes without --n, --log and --weights: give one of them")
     if arguments.log is not None:
-        records = (record for path in log_files(arguments.log) for record in open_log(path))
+        limits = limits_of(arguments)
+        records = (record for path in log_files(arguments.log) for record in open_log(path, limits=limits))
         distributions = [record.distribution for record in records if record.distribution is not None]
         names = ", ".join(map(str, arguments.log))
         return _sample(distributions, names), f"{len(distributions)} lists of {names}"

@@ -13,6 +13,8 @@ from agentmark.cli.common import (
     EXIT_NOT_ATTRIBUTED,
     LOG_HELP,
     add_key_option,
+    add_limit_option,
+    limits_of,
     load_keys,
     new_command,
     print_json,
@@ -93,6 +95,7 @@ def add_parser(commands: Any) -> None:
         "reading a packed log; a verdict that was cut short says so",
     )
     parser.add_argument("--skip-bad", action="store_true", help="judge the rest of a log that holds broken records")
+    add_limit_option(parser)
     parser.add_argument("--control", action="store_true", help="also read the log with a random key, for comparison")
     parser.add_argument(
         "--public-key",
@@ -190,6 +193,7 @@ def _case(arguments: argparse.Namespace) -> Case:
         any_key_id=arguments.any_key_id,
         work_limit=arguments.work_limit,
         skip_bad=arguments.skip_bad,
+        limits=limits_of(arguments),
         control=arguments.control,
         place=place,
         public_keys=arguments.public_key,

@@ -6,6 +6,7 @@ import shlex
 from pathlib import Path
 from typing import Any
 
+from agentmark.cli.common import limits_of
 from agentmark.core.costs import DEFAULT_WORK_LIMIT
 from agentmark.errors import SettingError
 from agentmark.files import write_text_file
@@ -68,6 +69,8 @@ def repeating_command(arguments: argparse.Namespace) -> str:
         words += [] if value == default else [_option(name), f"{value!r}"]
     for public_key in arguments.public_key or []:
         words += ["--public-key", public_key]
+    for setting in limits_of(arguments).as_settings():
+        words += ["--limit", setting]
     words += [_option(name) for name in ("any_key_id", "skip_bad") if getattr(arguments, name)]
     joined = shlex.join([*words, "--for-stranger" if arguments.for_stranger else "--control"])
     # File names need not be UTF-8; the report is.

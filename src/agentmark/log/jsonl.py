@@ -10,7 +10,7 @@ from agentmark.chain.checkpoint import Checkpoint
 from agentmark.chain.writer import ChainWriter
 from agentmark.errors import SettingError
 from agentmark.log.append import ends_torn, locked, write_whole
-from agentmark.log.lines import parse_line
+from agentmark.log.lines import lines_within, parse_line
 from agentmark.log.sink import FileSink
 from agentmark.log.sync import Fsync, Syncer, new_syncer
 from agentmark.record import RecordError, StepRecord
@@ -95,7 +95,7 @@ class LogWriter(FileSink):
             return
         with os.fdopen(os.dup(self._descriptor), "rb") as file:
             file.seek(self._known_size)
-            for line in file:
+            for line in lines_within(file):
                 with suppress(RecordError):
                     chain.observe(parse_line(line.strip(), where=str(self.path)))
         self._known_size = size

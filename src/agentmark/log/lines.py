@@ -1,9 +1,16 @@
 """One line of a JSON-lines log: a record, a checkpoint, or the beginning of one that a crash cut short."""
 
+from collections.abc import Iterator
+from typing import IO
+
 from agentmark.chain.checkpoint import CHECKPOINT_MEMBER, Checkpoint
 from agentmark.core.strict_json import Pairs, StrictJsonError, parse_json_pairs
 from agentmark.log.json_beginning import begins_json_object
 from agentmark.record import StepRecord
+
+# The longest line that is read, in bytes, and the most that it may take as objects of Python.
+MAX_LINE = 16 << 20
+MAX_PARSED = 256 << 20
 
 
 def parse_line(line: bytes, *, where: str, number: int | None = None) -> StepRecord | Checkpoint:
@@ -36,3 +43,20 @@ def is_torn(line: bytes, *, ended: bool) -> bool:
     """
     ours = line.startswith(LINE_BEGINNING) or LINE_BEGINNING.startswith(line)
     return (ours or not ended) and begins_json_object(line)
+
+
+def parsed_size(text: bytes | str) -> int:
+    """About how many bytes JSON takes as objects of Python, beside its text. Short of parsing it, this is counting."""
+    if isinstance(text, str):
+        return 200 * text.count("{") + 90 * text.count("[") + 100 * text.count(",") + 25 * text.count('"')
+    return 200 * text.count(b"{") + 90 * text.count(b"[") + 100 * text.count(b",") + 25 * text.count(b'"')
+
+
+def lines_within(file: IO[bytes]) -> Iterator[bytes]:
+    """The lines of a file that can be lines of ours; blank ones, and those beyond the limits, are passed over."""
+    while line := file.readline(MAX_LINE + 1):
+        if len(line) > MAX_LINE:
+            while line and not line.endswith(b"\n"):
+                line = file.readline(MAX_LINE)
+        elif not line.isspace() and parsed_size(line) <= MAX_PARSED:
+            yield line

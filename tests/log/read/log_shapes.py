@@ -149,10 +149,6 @@ SHAPES: dict[str, tuple[Callable[[list[str]], bytes], str]] = {
     ),
     "langsmith lines": (lambda ls: as_lines([langsmith_row(line) for line in ls]), "LangSmith runs"),
     "langsmith page": (lambda ls: as_json_text({"runs": [langsmith_row(line) for line in ls]}), "LangSmith runs"),
-    "langsmith outputs": (
-        lambda ls: as_lines([{"run_type": "chain", "outputs": {"agentmark.record": line}} for line in ls]),
-        "LangSmith runs",
-    ),
     "langsmith, extra as text": (
         lambda ls: as_lines([langsmith_row(None) | {"extra": json.dumps(langsmith_row(line)["extra"])} for line in ls]),
         "LangSmith runs",

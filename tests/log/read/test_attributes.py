@@ -12,6 +12,7 @@ from log_shapes import (
     RUN,
     as_json_text,
     as_lines,
+    inspect_sample,
     langfuse_row,
     langsmith_row,
     otlp_request,
@@ -101,3 +102,99 @@ def test_nan_beside_a_record_is_another_tools_and_in_a_record_a_fault(tmp_path: 
     assert [(error.where, error.field) for error in source.summary.bad_lines] == [("log:2", "meta.score")]
     path.write_bytes(as_json_text([beside, inside]))
     assert list(open_log(path, skip_bad=True)) == RUN[:1]
+
+
+# What others can write is never a record: an attacker's copy of a step, with another choice, would erase the step.
+
+FORGED = LINES[1].replace('"marked":true', '"marked":false,"reason":"x"')
+PLANTED: list[Any] = [
+    {"agentmark.record": FORGED},
+    {"agentmark.record": json.loads(FORGED)},
+    {"agentmark": {"record": FORGED}},
+    {"metadata": {"agentmark.record": FORGED}},
+    {"attributes": {"agentmark.record": FORGED}},
+    json.loads(FORGED),
+    FORGED,
+    json.dumps({"agentmark.record": FORGED}),
+    [{"agentmark.record": FORGED}],
+]
+
+
+def otlp_attribute(key: str, planted: Any) -> dict[str, Any]:
+    text = planted if isinstance(planted, str) else json.dumps(planted)
+    return {"key": key, "value": {"stringValue": text}}
+
+
+def inspect_events(planted: Any) -> list[dict[str, Any]]:
+    """The arguments of a call, its answer, a message, and notes of a solver, who does not say that they are ours."""
+    return [
+        {"event": "tool", "function": "f", "arguments": planted, "result": planted},
+        {"event": "model", "input": [{"role": "user", "content": planted}], "output": planted},
+        {"event": "info", "source": None, "data": planted},
+        {"event": "info", "data": planted},
+        {"event": "info", "source": "notes", "data": planted},
+        {"event": "info", "source": "notes", "data": "attachment://planted"},
+        {"event": "info", "source": "agentmark", "data": {"said": planted}},
+        {"event": "state", "changes": [{"value": planted}]},
+    ]
+
+
+def inspect_document(planted: Any) -> Any:
+    sample = inspect_sample(LINES[1:2])
+    sample["events"] += inspect_events(planted)
+    sample["input"] = sample["target"] = planted
+    sample["store"] = sample["output"] = {"agentmark.record": planted, "value": planted}
+    sample["messages"] = [{"role": "tool", "content": planted, "metadata": planted}]
+    sample["attachments"]["planted"] = planted if isinstance(planted, str) else json.dumps(planted)
+    return {"version": 2, "status": "success", "eval": {"task": planted}, "samples": [sample]}
+
+
+PLACES: dict[str, Callable[[Any], Any]] = {
+    "langsmith": lambda planted: langsmith_row(LINES[1]) | {"inputs": planted, "outputs": planted},
+    "langsmith, a run of its own": lambda planted: {
+        "runs": [
+            langsmith_row(LINES[1]),
+            langsmith_row(None) | {"inputs": planted, "outputs": planted, "events": [planted], "error": planted},
+            {"run_type": "tool", "inputs": planted, "outputs": planted, "extra": {"invocation_params": planted}},
+            {"run_type": "tool", "extra": {"runtime": planted, "metadata": {"said": planted}}},
+        ]
+    },
+    "langfuse": lambda planted: {
+        "data": [
+            langfuse_row({"agentmark.record": LINES[1]}, input=planted, output=planted),
+            langfuse_row({"said": planted}, input=planted, output=planted, statusMessage=planted),
+            langfuse_row({"attributes": {"input.value": planted}, "scope": {"name": planted}}, modelParameters=planted),
+        ]
+    },
+    "phoenix": lambda planted: [
+        phoenix_row(LINES[1]),
+        phoenix_row(None)
+        | {"attributes": {"input.value": planted, "tool": {"parameters": planted}, "metadata": planted}},
+        phoenix_row(None)
+        | {"events": [planted], "status_message": planted, "attributes": {"llm": {"agentmark": planted}}},
+    ],
+    "otlp": lambda planted: otlp_request(
+        [
+            otlp_span(LINES[1]),
+            otlp_span("", attributes=[otlp_attribute("gen_ai.tool.call.arguments", planted)]),
+            otlp_span("", attributes=[otlp_attribute("input.value", planted)], events=[{"attributes": planted}]),
+            otlp_span(
+                "",
+                attributes=[
+                    {"key": "tool", "value": {"kvlistValue": {"values": [otlp_attribute("agentmark.record", planted)]}}}
+                ],
+            ),
+        ]
+    ),
+    "inspect": inspect_document,
+}
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_what_tools_users_and_models_wrote_is_no_record(tmp_path: Path, place: str) -> None:
+    path = tmp_path / "log"
+    for planted in PLANTED:
+        path.write_bytes(as_json_text(PLACES[place](planted)))
+        source = open_log(path)
+        assert list(source) == RUN[1:2], planted
+        assert source.summary.bad_lines == ()

@@ -20,14 +20,11 @@ from log_shapes import (
     SHAPES,
     as_json_text,
     as_lines,
-    inspect_eval,
-    langfuse_row,
     verdict_of,
 )
 
 from agentmark import AgentMarkError, RecordError, read_log
 from agentmark.cli import main
-from agentmark.log.read import json_text, packing
 from agentmark.log.read.format import Format, FormatTable
 from agentmark.log.read.formats import FORMATS
 from agentmark.log.read.open import UnreadLogError, open_log
@@ -123,30 +120,6 @@ def test_an_export_without_any_record_says_so(tmp_path: Path) -> None:
     source = open_log(path)
     assert list(source) == []
     assert source.summary.passed_over == [f"{path}: LangSmith runs: none of 3 entries holds an agentmark.record"]
-
-
-def test_limits_hold_before_the_memory_is_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The same limits, made small: a line, a document, an item of an array, a member of a zip file."""
-    from agentmark.log.read import text, zip_members
-
-    for module in (packing, zip_members, json_text, text):
-        monkeypatch.setattr(module, "MAX_HELD", 2 << 20)
-    path = tmp_path / "log"
-    long = "x" * (5 << 20)
-    row = langfuse_row({"a": 1}, input=long)
-    bombs = {
-        "line": gzip.compress(as_lines([langfuse_row({})]) + as_json_text(row) + b"\n"),
-        "document": gzip.compress(json.dumps(row, indent=1).encode()),
-        "item": gzip.compress(as_json_text([langfuse_row({}), row])),
-    }
-    for what, content in bombs.items():
-        path.write_bytes(content)
-        with pytest.raises(RecordError, match=f"{what}: is larger than"):
-            list(open_log(path))
-    for method in (zipfile.ZIP_DEFLATED, zipfile.ZIP_STORED):
-        path.write_bytes(inspect_eval([long], method))
-        with pytest.raises(RecordError, match=r"samples/2_epoch_1\.json: member: is larger than"):
-            list(open_log(path))
 
 
 def test_reading_needs_no_foreign_package() -> None:

@@ -1,14 +1,16 @@
 """Databases that are handed in, ours, damaged or hostile."""
 
 import os
+import random
 import sqlite3
+import struct
 import threading
 from pathlib import Path
 
 import pytest
 from log_shapes import RUN, verdict_of
 
-from agentmark import RecordError
+from agentmark import AgentMarkError, LimitError, Limits, RecordError
 from agentmark.log.read.open import open_log
 from agentmark.log.sqlite import APPLICATION_ID, SCHEMA_VERSION, SqliteLog
 
@@ -98,12 +100,11 @@ def test_a_value_of_a_database_has_a_limit(tmp_path: Path) -> None:
     )
     connection.commit()
     connection.close()
-    source = open_log(path)
-    read = list(source)
-    # Python asks for a row before it hands out the one before it.
-    assert 3 <= len(read) <= 4
-    assert read == RUN[: len(read)]
-    assert "rows (string or blob too big)" in source.summary.passed_over[0]
+    with pytest.raises(LimitError, match=r"run\.db: a value in it is larger than 16 MiB") as caught:
+        list(open_log(path))
+    assert caught.value.limit == "held_bytes"
+    with pytest.raises(RecordError, match="is of type bytes"):
+        list(open_log(path, limits=Limits(held_bytes=20 << 20)))
 
 
 def test_tampered_rows_of_a_database_are_bad_records(tmp_path: Path) -> None:
@@ -123,3 +124,95 @@ def test_tampered_rows_of_a_database_are_bad_records(tmp_path: Path) -> None:
     source = open_log(path, skip_bad=True)
     assert list(source) == RUN[3:4]
     assert len(source.summary.bad_lines) == 3
+
+
+# Damaged on purpose
+
+
+def a_database(tmp_path: Path, count: int) -> bytes:
+    path = tmp_path / "whole.db"
+    with SqliteLog(path) as log:
+        for record in RUN[:count]:
+            log.write(record)
+    return path.read_bytes()
+
+
+def test_a_schema_that_is_no_text_is_an_error_of_ours(tmp_path: Path) -> None:
+    """SQLite quotes it in its message, which Python then cannot decode."""
+    content = a_database(tmp_path, 3).replace(b"indexrecords_by_session", b"index\xff\xfe\xffords_by_session")
+    path = tmp_path / "run.db"
+    path.write_bytes(content.replace(b"CREATE INDEX records_by", b"CREATE INDEZ records_by"))
+    with pytest.raises(RecordError, match="cannot be read: its schema is no text"):
+        list(open_log(path))
+
+
+def test_no_damage_to_a_database_ends_in_an_error_that_is_not_ours(tmp_path: Path) -> None:
+    """Bytes of its header and schema one by one, others at random, and cuts."""
+    content, path, draw = a_database(tmp_path, 3), tmp_path / "run.db", random.Random(7)
+    damaged = [
+        content[:at] + bytes([content[at] ^ flip]) + content[at + 1 :] for at in range(16, 108) for flip in (1, 255)
+    ]
+    for _ in range(150):
+        changed = bytearray(content)
+        for _ in range(draw.choice((1, 3, 30))):
+            changed[draw.randrange(100, len(changed))] = draw.randrange(256)
+        damaged.append(bytes(changed[: draw.choice((len(changed), draw.randrange(100, len(changed))))]))
+    for changed in damaged:
+        path.write_bytes(changed)
+        source = open_log(path, skip_bad=True)
+        try:
+            read = list(source)
+        except AgentMarkError:
+            continue
+        assert len(read) <= 3
+        assert all(isinstance(sentence, str) for sentence in source.summary.passed_over)
+
+
+def interior_page(child: int, count: int, size: int) -> bytes:
+    """A page of a b-tree whose children are all the same page."""
+    page, at, places = bytearray(size), size, []
+    for _ in range(count):
+        at -= 5
+        page[at : at + 5] = struct.pack(">IB", child, 1)
+        places.append(at)
+    page[:12] = struct.pack(">BHHHBI", 5, 0, count, at, 0, child)
+    page[12 : 12 + 2 * count] = struct.pack(f">{count}H", *places)
+    return bytes(page)
+
+
+def test_a_database_whose_pages_refer_to_one_page_again_and_again_is_refused(tmp_path: Path) -> None:
+    """Four levels of five hundred: sixty thousand million rows in ten pages."""
+    content = bytearray(a_database(tmp_path, 3))
+    size = struct.unpack(">H", content[16:18])[0]
+    connection = sqlite3.connect(tmp_path / "whole.db")
+    root = connection.execute("SELECT rootpage FROM sqlite_master WHERE name = 'records'").fetchone()[0]
+    connection.close()
+    leaf = bytes(content[(root - 1) * size : root * size])
+    assert leaf[0] == 13
+    content += leaf
+    for _ in range(3):
+        content += interior_page(len(content) // size, 500, size)
+    content[(root - 1) * size : root * size] = interior_page(len(content) // size, 500, size)
+    content[28:32] = struct.pack(">I", len(content) // size)
+    path = tmp_path / "run.db"
+    path.write_bytes(content)
+    for skip_bad in (False, True):
+        with pytest.raises(LimitError) as caught:
+            for _ in open_log(path, skip_bad=skip_bad):
+                pass
+        assert caught.value.limit in ("records_per_kib", "values_per_byte", "unpacked_ratio")
+
+
+def test_rows_are_read_in_the_order_in_which_they_are_stored(tmp_path: Path) -> None:
+    """A table with a column in the place of its own key would have to be sorted, all of it, before its first row."""
+    for columns in ("_rowid_ TEXT, line TEXT", "id TEXT PRIMARY KEY, line TEXT) WITHOUT ROWID; --"):
+        path = tmp_path / "run.db"
+        path.unlink(missing_ok=True)
+        connection = sqlite3.connect(path)
+        connection.executescript(
+            f"PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {SCHEMA_VERSION};"
+            f"CREATE TABLE records ({columns}\n{')' if '--' not in columns else ''};"
+        )
+        connection.close()
+        with pytest.raises(RecordError, match=r"no plain table|no such column: _rowid_"):
+            list(open_log(path))

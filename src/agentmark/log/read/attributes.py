@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from sys import getsizeof
 from typing import Any
 
 from agentmark.core.strict_json import StrictJsonError
@@ -9,6 +10,14 @@ from agentmark.log.read.json_text import CUT_MEMBER, parse_row
 from agentmark.record import RecordError, StepRecord
 
 RECORD = "agentmark.record"
+# JSON in a string is parsed while the row around it is held, and so on inwards: what such a string may take in memory.
+MAX_TEXT = 16 << 20
+
+
+class LongTextError(ValueError):
+    """JSON in a string that is too long to be looked into."""
+
+    fault = f"is, or stands in, a text of more than {MAX_TEXT >> 20} MiB"
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,11 +33,18 @@ def as_object(value: object) -> Mapping[str, Any]:
         return value
     if isinstance(value, str) and "agentmark" in value and value.lstrip().startswith("{"):
         try:
-            parsed = parse_row(value)
+            parsed = parse_text(value)
         except StrictJsonError:
             return {}
         return parsed if isinstance(parsed, dict) else {}
     return {}
+
+
+def parse_text(text: str) -> Any:
+    """Parse JSON that stands in a string."""
+    if getsizeof(text) > MAX_TEXT:
+        raise LongTextError
+    return parse_row(text)
 
 
 def as_list(value: object) -> list[Any]:
@@ -46,6 +62,8 @@ def to_record(raw: object, where: str) -> StepRecord:
     """A record as it was found: text as it was written, or an object if the exporting tool has parsed it."""
     if isinstance(raw, str):
         raw = _unquoted(raw)
+        if getsizeof(raw) > MAX_TEXT:
+            raise LongTextError
         if not raw.lstrip().startswith("{"):
             raise RecordError(where, RECORD, "is text, but no JSON object")
         try:
@@ -70,7 +88,7 @@ def _unquoted(text: str) -> str:
     """The text in a JSON string: Langfuse's clients encode metadata once more, texts too."""
     if text.startswith('"'):
         try:
-            inner = parse_row(text)
+            inner = parse_text(text)
         except StrictJsonError:
             return text
         return inner if isinstance(inner, str) else text

@@ -4,9 +4,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from agentmark.log.read.attributes import RECORD, to_record
+from agentmark.log.read.attributes import RECORD, LongTextError, to_record
 from agentmark.log.read.events import BadEntry, Entry, Event, FormatKnown, NoRecord
 from agentmark.log.read.json_text import CUT_MEMBER
+from agentmark.log.read.meter import Meter
 from agentmark.record import RecordError
 
 # Where lists of rows stand in what an API returns.
@@ -27,8 +28,11 @@ class Format:
 
     magic: tuple[bytes, ...] = ()
 
-    def read_file(self, path: Path, table: "FormatTable") -> Iterator[Event]:
-        """Read a file that begins with `magic`. Rows of other formats in it are the table's to read."""
+    def read_file(self, path: Path, table: "FormatTable", meter: Meter) -> Iterator[Event]:
+        """Read a file that begins with `magic`. Rows of other formats in it are the table's to read.
+
+        What is unpacked and what is parsed is for the meter to count; the bytes of the file itself it knows.
+        """
         raise NotImplementedError
 
     def matches(self, content: Mapping[str, Any]) -> bool:
@@ -78,6 +82,8 @@ class FormatTable:
             yield from read_found(known.records(content), where)
         except RecursionError:
             yield BadEntry(RecordError(where, known.name, "is nested too deeply"))
+        except LongTextError as error:
+            yield BadEntry(RecordError(where, RECORD, error.fault))
 
     def _format_of(self, content: object) -> Format | None:
         if not isinstance(content, dict):
@@ -105,6 +111,8 @@ def read_entry(raw: object, where: str) -> Entry | BadEntry:
         return BadEntry(error)
     except RecursionError:
         return BadEntry(RecordError(where, RECORD, "is nested too deeply"))
+    except LongTextError as error:
+        return BadEntry(RecordError(where, RECORD, error.fault))
 
 
 def _page_of(content: object) -> list[Any] | None:

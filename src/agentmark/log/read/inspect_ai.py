@@ -4,15 +4,18 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from agentmark.log.read.attributes import RECORD, as_list, as_object, record_in
+from agentmark.log.read.attributes import RECORD, Broken, LongTextError, as_list, as_object, record_in
 from agentmark.log.read.events import BadEntry, Damage, Event
 from agentmark.log.read.format import Format, FormatTable, read_found
 from agentmark.log.read.json_text import CUT_MEMBER, parse_document
+from agentmark.log.read.meter import Meter
 from agentmark.log.read.zip_members import MAGIC, Member, members_of, unpack
 from agentmark.record import RecordError
 
 _SAMPLES = "samples/"
 _ATTACHMENT = "attachment://"
+# How often each text that was put aside may be referred to, on average.
+_MOST_REPEATED = 16
 
 
 class InspectLog(Format):
@@ -30,10 +33,10 @@ class InspectLog(Format):
             for place, raw in _sample_records(as_object(sample)):
                 yield f"sample {number} {place}", raw
 
-    def read_file(self, path: Path, table: FormatTable) -> Iterator[Event]:
+    def read_file(self, path: Path, table: FormatTable, meter: Meter) -> Iterator[Event]:
         contents = members_of(path, _SAMPLES)
         for member in contents.members:
-            yield from _read_sample(path, member)
+            yield from _read_sample(path, member, meter)
         if contents.cut:
             yield Damage(f"{path}: has no table of contents: it was cut short; read up to the cut")
         elif not contents.members:
@@ -41,10 +44,12 @@ class InspectLog(Format):
             raise RecordError(path.name, "zip file", fault)
 
 
-def _read_sample(path: Path, member: Member) -> Iterator[Event]:
+def _read_sample(path: Path, member: Member, meter: Meter) -> Iterator[Event]:
     where = f"{path.name} {member.name}"
     try:
-        sample = parse_document(unpack(path, member), where)
+        content = unpack(path, member, meter)
+        meter.parse(content, where, "member")
+        sample = parse_document(content, where)
         if sample.cut:
             yield Damage(f"{path} {member.name}: cut short; read up to its last whole entry")
         if not _is_sample(sample.content):
@@ -54,6 +59,8 @@ def _read_sample(path: Path, member: Member) -> Iterator[Event]:
         yield BadEntry(error)
     except RecursionError:
         yield BadEntry(RecordError(where, "member", "is nested too deeply"))
+    except LongTextError as error:
+        yield BadEntry(RecordError(where, RECORD, error.fault))
 
 
 def _is_sample(content: object) -> bool:
@@ -80,10 +87,15 @@ class _Attachments:
         self._texts = as_object(sample.get("attachments"))
         # In a sample that was cut short, the attachments are what is missing.
         self._cut = CUT_MEMBER in sample
+        # A text is kept once and may be referred to often, so that a small file could stand for any amount of text.
+        self._left = _MOST_REPEATED * sum([len(text) for text in self._texts.values() if isinstance(text, str)])
 
     def resolve(self, value: object) -> object:
         if isinstance(value, str) and value.startswith(_ATTACHMENT):
             text = self._texts.get(value.removeprefix(_ATTACHMENT))
+            self._left -= len(text) if isinstance(text, str) else 0
+            if self._left < 0:
+                return Broken("refers to attachments that stand for too much text")
             return text if text is not None or self._cut else value
         if isinstance(value, dict):
             return {name: self.resolve(member) for name, member in value.items()}
@@ -93,10 +105,13 @@ class _Attachments:
 
 
 def _in_info(event: Mapping[str, Any], attachments: _Attachments) -> object:
-    """An info event is a record, or holds one by name. Text counts only from a source that says `agentmark`."""
-    data = attachments.resolve(event.get("data"))
-    if isinstance(data, dict) and "agentmark" in data and "scheme" in data:
-        return data
-    if isinstance(data, str) and event.get("source") == "agentmark":
-        return data
-    return record_in(data)
+    """An info event is a record, or holds one by name; only from a source that says `agentmark`.
+
+    A solver that notes what a user said, or the arguments of a call, notes it without that.
+    """
+    if event.get("source") != "agentmark":
+        return None
+    data = event.get("data")
+    if isinstance(data, str) or (isinstance(data, dict) and "agentmark" in data and "scheme" in data):
+        return attachments.resolve(data)
+    return attachments.resolve(record_in(data))

@@ -7,6 +7,7 @@ from agentmark.chain.checkpoint import Checkpoint
 from agentmark.log.lines import is_checkpoint, is_torn, parse_line
 from agentmark.log.read.events import BadCheckpoint, BadEntry, Entry, Event, FormatKnown, TornLine
 from agentmark.log.read.format import Format
+from agentmark.log.read.meter import Meter
 from agentmark.log.read.packing import DamagedError, Stream, lines_of
 from agentmark.record import RecordError
 
@@ -30,16 +31,16 @@ class JsonRecords(Format):
         yield "", content
 
 
-def read_record_lines(stream: Stream, name: str) -> Iterator[Event]:
+def read_record_lines(stream: Stream, name: str, meter: Meter) -> Iterator[Event]:
     """Read lines as they were written, each by itself. A packed log that was cut ends in a torn line."""
     yield FormatKnown(JsonLines.name)
-    number = 0
     try:
-        for number, line in enumerate(lines_of(stream, name), start=1):
-            if line.strip():
-                yield _read_line(line, f"{name}:{number}", number)
-    except DamagedError:
-        yield TornLine(number + 1)
+        for number, line in lines_of(stream, name, meter):
+            where = f"{name}:{number}"
+            meter.parse(line, where, "line")
+            yield _read_line(line, where, number)
+    except DamagedError as damage:
+        yield TornLine(damage.line)
 
 
 def _read_line(line: bytes, where: str, number: int) -> Event:

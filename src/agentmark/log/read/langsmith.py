@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from agentmark.log.read.attributes import RECORD, as_object, record_in
+from agentmark.log.read.attributes import as_object, record_in
 from agentmark.log.read.format import Format
 
 
@@ -17,11 +17,9 @@ class LangSmithRuns(Format):
         return "run_type" in content and any(name in content for name in ("extra", "inputs", "outputs", "dotted_order"))
 
     def records(self, content: Mapping[str, Any]) -> Iterator[tuple[str, object]]:
-        """In the metadata, as of `@traceable(metadata=...)` and of spans; or, by name, in what the run returned or got.
+        """In the metadata, as of spans, of `@traceable(metadata=...)`, and of a run's own, and nowhere else.
 
-        Text in inputs and outputs is never parsed: users and models said it, and anybody can say a record.
+        Inputs and outputs are not looked into, not even by name: the arguments of a tool are the inputs of its run, and
+        its answer the outputs. Whoever talks to the agent writes them, and anybody can write a record.
         """
-        extra = as_object(content.get("extra"))
-        kept = [record_in(place) for place in (extra.get("metadata"), extra, content.get("metadata"))]
-        named = [content[name].get(RECORD) for name in ("outputs", "inputs") if isinstance(content.get(name), dict)]
-        yield "", next((raw for raw in (*kept, *named) if raw is not None), None)
+        yield "", record_in(as_object(content.get("extra")).get("metadata"))

@@ -6,14 +6,20 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from agentmark.chain.checkpoint import Checkpoint
 from agentmark.core.errors import AgentMarkError
 from agentmark.log.read.events import BadEntry, Entry, Event, FormatKnown
 from agentmark.log.read.formats import FORMATS
 from agentmark.log.read.json_lines import read_record_lines
+from agentmark.log.read.limits import DEFAULT_LIMITS, Limits
+from agentmark.log.read.meter import Meter
 from agentmark.log.read.packing import unpacked
 from agentmark.log.read.summary import LogSummary, Tally
 from agentmark.log.read.text import read_text
 from agentmark.record import RecordError, StepRecord
+
+# What it costs to hand on what was found, in values.
+_EVENT = 4
 
 
 class UnreadLogError(AgentMarkError, RuntimeError):
@@ -24,18 +30,30 @@ class UnreadLogError(AgentMarkError, RuntimeError):
         self.path = path
 
 
-def open_log(path: str | os.PathLike[str], *, skip_bad: bool = False, as_json_lines: bool = False) -> "Log":
+def open_log(
+    path: str | os.PathLike[str],
+    *,
+    skip_bad: bool = False,
+    as_json_lines: bool = False,
+    limits: Limits = DEFAULT_LIMITS,
+) -> "Log":
     """A log of any format. It is opened and recognised when it is read.
 
     A broken record raises, unless `skip_bad` is set: then the summary lists it. `as_json_lines` takes the file for a
-    log of AgentMark JSON lines, whatever it looks like.
+    log of AgentMark JSON lines, whatever it looks like. A file that asks for more than `limits` raises `LimitError`.
     """
-    return Log(path, skip_bad=skip_bad, as_json_lines=as_json_lines)
+    return Log(path, skip_bad=skip_bad, as_json_lines=as_json_lines, limits=limits)
 
 
-def read_log(path: str | os.PathLike[str], *, skip_bad: bool = False, as_json_lines: bool = False) -> "ReadLog":
+def read_log(
+    path: str | os.PathLike[str],
+    *,
+    skip_bad: bool = False,
+    as_json_lines: bool = False,
+    limits: Limits = DEFAULT_LIMITS,
+) -> "ReadLog":
     """All of a log at once. The settings are those of `open_log`."""
-    log = open_log(path, skip_bad=skip_bad, as_json_lines=as_json_lines)
+    log = open_log(path, skip_bad=skip_bad, as_json_lines=as_json_lines, limits=limits)
     return ReadLog(path=Path(path), entries=tuple(log.entries()), summary=log.summary)
 
 
@@ -65,10 +83,11 @@ class Log:
     so. A broken checkpoint never stops the records from being read.
     """
 
-    def __init__(self, path: str | os.PathLike[str], *, skip_bad: bool, as_json_lines: bool) -> None:
+    def __init__(self, path: str | os.PathLike[str], *, skip_bad: bool, as_json_lines: bool, limits: Limits) -> None:
         self.path = path
         self._skip_bad = skip_bad
         self._as_json_lines = as_json_lines
+        self._limits = limits
         self._summary: LogSummary | None = None
 
     def __iter__(self) -> Iterator[StepRecord]:
@@ -78,15 +97,20 @@ class Log:
         """The records, each with its place in the log."""
         self._summary = None
         tally = Tally(os.fspath(self.path))
+        meter = Meter(self._name, self._limits)
         # Opened once and looked into, so that a pipe can be read as well.
         with Path(self.path).open("rb") as file:
             try:
-                for event in self._events(file):
+                for event in self._events(file, meter):
                     if isinstance(event, BadEntry) and not self._skip_bad:
                         raise event.error
+                    meter.count_values(_EVENT)
                     tally.count(event)
                     if isinstance(event, Entry):
+                        meter.keep(event.record)
                         yield event
+                    elif isinstance(event, Checkpoint):
+                        meter.keep(event)
             except RecursionError:
                 raise RecordError(self._name, tally.format or "file", "is nested too deeply") from None
         self._summary = tally.summary()
@@ -102,16 +126,18 @@ class Log:
     def _name(self) -> str:
         return Path(self.path).name
 
-    def _events(self, file: io.BufferedReader) -> Iterator[Event]:
+    def _events(self, file: io.BufferedReader, meter: Meter) -> Iterator[Event]:
         path = Path(self.path)
         if self._as_json_lines:
-            yield from read_record_lines(unpacked(file), self._name)
+            yield from read_record_lines(unpacked(file, meter), self._name, meter)
             return
         known = FORMATS.with_magic(file.peek(16))
         if known is None:
-            yield from read_text(unpacked(file), path, FORMATS)
+            yield from read_text(unpacked(file, meter), path, FORMATS, meter)
             return
         yield FormatKnown(known.name)
         if not path.is_file():
             raise RecordError(self._name, known.name, "has to be a file: a pipe cannot be read to and fro")
-        yield from known.read_file(path, FORMATS)
+        # Such a file is read in any order, and parts of it perhaps again and again.
+        meter.read(path.stat().st_size)
+        yield from known.read_file(path, FORMATS, meter)

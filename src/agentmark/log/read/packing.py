@@ -1,29 +1,29 @@
-"""Packed logs, and the limit that keeps a small file from filling the memory."""
+"""Packed logs, their lines, and what they hold in all: counted as it comes out of them."""
 
 import gzip
 import io
+import re
 import zlib
 from collections.abc import Iterator
 from typing import IO, Any
 
 from agentmark.errors import MissingExtraError
-from agentmark.record import RecordError
-
-MIB = 1 << 20
-# What is held at once, unpacked: a line, an item of an array, a document, a member of a zip file.
-# Parsed, JSON takes up to some thirty times as much: this is what keeps a hostile file below two GiB.
-MAX_HELD = 64 * MIB
+from agentmark.log.read.limits import MIB
+from agentmark.log.read.meter import Meter
 
 GZIP_MAGIC = b"\x1f\x8b"
 ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 
 
+_BLANK = re.compile(rb"\s*")
+
+
 class DamagedError(EOFError):
-    """A packed file ends here, too early or broken; what came before could be read."""
+    """A packed file ends here, too early or broken; what came before could be read. `line` is the one that is lost."""
 
-
-def too_large(where: str, what: str) -> RecordError:
-    return RecordError(where, what, f"is larger than {MAX_HELD // MIB} MiB, unpacked")
+    def __init__(self, line: int) -> None:
+        super().__init__(f"line {line}")
+        self.line = line
 
 
 class Stream(io.BufferedReader):
@@ -34,14 +34,17 @@ class Stream(io.BufferedReader):
         return bool(getattr(self.raw, "damaged", False))
 
 
-def unpacked(file: io.BufferedReader) -> Stream:
+def unpacked(file: io.BufferedReader, meter: Meter) -> Stream:
     """The content of a gzip or zstd stream; that of any other as it is."""
     magic = file.peek(len(ZSTD_MAGIC))
+    counted = _Counted(file, meter)
     if magic.startswith(GZIP_MAGIC):
-        return Stream(_Unpacked(gzip.GzipFile(fileobj=file), (EOFError, gzip.BadGzipFile, zlib.error)), MIB)
+        # What it takes is a file to read from, and nothing more of one.
+        packed: Any = gzip.GzipFile(fileobj=counted)  # type: ignore[call-overload]
+        return Stream(_Unpacked(packed, (EOFError, gzip.BadGzipFile, zlib.error), meter), MIB)
     if magic.startswith(ZSTD_MAGIC):
-        return Stream(_Unpacked(*zstd_stream(file)), MIB)
-    return Stream(_Unpacked(file, ()), MIB)
+        return Stream(_Unpacked(*zstd_stream(counted), meter), MIB)
+    return Stream(_Unpacked(counted, (), meter), MIB)
 
 
 def rewound(head: bytes, stream: Stream) -> Stream:
@@ -49,7 +52,7 @@ def rewound(head: bytes, stream: Stream) -> Stream:
     return Stream(_Rewound(head, stream), MIB)
 
 
-def zstd_stream(file: IO[bytes]) -> tuple[Any, tuple[type[Exception], ...]]:
+def zstd_stream(file: Any) -> tuple[Any, tuple[type[Exception], ...]]:
     """Something to read from, and what it raises on broken input. Python has its own module from 3.14 on."""
     try:
         from compression import zstd  # type: ignore[import-not-found, unused-ignore]
@@ -60,6 +63,24 @@ def zstd_stream(file: IO[bytes]) -> tuple[Any, tuple[type[Exception], ...]]:
             raise MissingExtraError("zstandard", "zstd") from None
         return _Zstd(file), (zstandard.ZstdError, EOFError)
     return zstd.ZstdFile(file), (zstd.ZstdError, EOFError)
+
+
+class _Counted:
+    """A file, of which every byte that is read is counted."""
+
+    def __init__(self, file: io.BufferedReader, meter: Meter) -> None:
+        self._file = file
+        self._meter = meter
+
+    def read(self, size: int = -1) -> bytes:
+        data = self._file.read(size)
+        self._meter.read(len(data))
+        return data
+
+    def read1(self, size: int = -1) -> bytes:
+        data = self._file.read1(size)
+        self._meter.read(len(data))
+        return data
 
 
 class _Zstd:
@@ -109,9 +130,10 @@ class _Zstd:
 
 
 class _Unpacked(io.RawIOBase):
-    def __init__(self, stream: Any, faults: tuple[type[Exception], ...]) -> None:
+    def __init__(self, stream: Any, faults: tuple[type[Exception], ...], meter: Meter) -> None:
         self._stream = stream
         self._faults = faults
+        self._meter = meter
         self.damaged = False
 
     def readable(self) -> bool:
@@ -125,6 +147,7 @@ class _Unpacked(io.RawIOBase):
         except self._faults:
             self.damaged = True
             return 0
+        self._meter.unpack(len(data))
         buffer[: len(data)] = data
         return len(data)
 
@@ -147,24 +170,48 @@ class _Rewound(io.RawIOBase):
         return len(data)
 
 
-def lines_of(stream: Stream, name: str) -> Iterator[bytes]:
-    """Lines with their line feeds. Damage behind a whole line is raised; within a line, the line shows it."""
-    number, line = 0, b"\n"
-    while following := stream.readline(MAX_HELD + 1):
-        number, line = number + 1, following
-        if len(line) > MAX_HELD:
-            raise too_large(f"{name}:{number}", "line")
-        yield line
-    if stream.damaged and line.endswith(b"\n"):
-        raise DamagedError
+def lines_of(stream: Stream, name: str, meter: Meter) -> Iterator[tuple[int, bytes]]:
+    """Lines that are not blank, with their numbers and line feeds.
+
+    Damage behind a whole line is raised; within a line, the line shows it.
+    """
+    number, held, at, searched, ended = 1, b"", 0, 0, False
+    while True:
+        # However many blank lines there are, this passes over them at once.
+        start = _end_of_blank(held, at)
+        number += held.count(b"\n", at, start)
+        end = held.find(b"\n", max(start, searched))
+        if end >= 0:
+            yield number, held[start : end + 1]
+            number, at = number + 1, end + 1
+            continue
+        held = held[start:]
+        meter.hold(len(held), f"{name}:{number}", "line")
+        if ended:
+            break
+        more = stream.read(_read_on(len(held), meter))
+        held, at, searched, ended = held + more, 0, len(held), not more
+    if held:
+        yield number, held
+    elif stream.damaged:
+        raise DamagedError(number)
 
 
-def read_document(stream: IO[bytes], name: str) -> bytes:
+def _end_of_blank(text: bytes, start: int) -> int:
+    blank = _BLANK.match(text, start)
+    assert blank is not None
+    return blank.end()
+
+
+def _read_on(held: int, meter: Meter) -> int:
+    """As much again as is held, but hardly more than may be."""
+    return min(max(MIB, held), meter.limits.held_bytes + 1 - held)
+
+
+def read_document(stream: IO[bytes], name: str, meter: Meter) -> bytes:
     """All of a stream, up to the limit."""
-    parts, size = [], 0
-    while part := stream.read(MIB):
-        parts.append(part)
-        size += len(part)
-        if size > MAX_HELD:
-            raise too_large(name, "document")
-    return b"".join(parts)
+    held = bytearray()
+    while more := stream.read(_read_on(len(held), meter)):
+        held += more
+        meter.hold(len(held), name, "document")
+    return bytes(held)

@@ -1,14 +1,25 @@
 """Parquet: data frames of Phoenix, bulk exports of LangSmith (extra: parquet)."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
+from mmap import ACCESS_READ, mmap
 from pathlib import Path
 from typing import Any
 
 from agentmark.errors import MissingExtraError
 from agentmark.log.read.events import Event
 from agentmark.log.read.format import Format, FormatTable
-from agentmark.log.read.packing import MAX_HELD, too_large
+from agentmark.log.read.meter import Meter
+from agentmark.log.read.parquet_pages import BadPageError, pages_of
 from agentmark.record import RecordError
+
+# The columns in which a record may stand. The others are not read: that they are there is all that is known of them.
+_COLUMNS = ("attributes.agentmark.record", "attributes.agentmark", "attributes", "extra")
+
+# Rows that are turned into objects at a time.
+_BATCH = 64
+# What a value takes beside its own bytes while a page is read: its place in the dictionary, and in lists.
+_VALUE_BYTES = 16
 
 
 class Parquet(Format):
@@ -18,12 +29,13 @@ class Parquet(Format):
     accepted = "Parquet of Phoenix or LangSmith rows"
     magic = (b"PAR1",)
 
-    def read_file(self, path: Path, table: FormatTable) -> Iterator[Event]:
-        for number, row in enumerate(_rows(path), start=1):
+    def read_file(self, path: Path, table: FormatTable, meter: Meter) -> Iterator[Event]:
+        for number, row in enumerate(_rows(path, meter), start=1):
+            meter.count_row()
             yield from table.read_row(row, f"{path.name} row {number}")
 
 
-def _rows(path: Path) -> Iterator[dict[str, Any]]:
+def _rows(path: Path, meter: Meter) -> Iterator[dict[str, Any]]:
     try:
         import pyarrow
         import pyarrow.parquet
@@ -31,12 +43,102 @@ def _rows(path: Path) -> Iterator[dict[str, Any]]:
         raise MissingExtraError("pyarrow", "parquet") from None
     try:
         with pyarrow.parquet.ParquetFile(path) as file:
-            for i in range(file.metadata.num_row_groups):
-                if file.metadata.row_group(i).total_byte_size > MAX_HELD:
-                    raise too_large(path.name, "row group")
-            for batch in file.iter_batches(batch_size=1000):
-                yield from batch.to_pylist()
+            plan = _plan(path, file, meter)
+        with pyarrow.parquet.ParquetFile(path, read_dictionary=plan.texts) as file:
+            yield from _rows_of(file, plan, path.name, meter)
+    except BadPageError:
+        raise RecordError(path.name, "Parquet", "cannot be read: its pages are not where it says") from None
     except (pyarrow.ArrowException, OSError, ValueError) as error:
         if isinstance(error, RecordError):
             raise
-        raise RecordError(path.name, "Parquet", f"cannot be read: {str(error).splitlines()[0]}") from None
+        said = str(error).splitlines()
+        raise RecordError(path.name, "Parquet", f"cannot be read: {said[0] if said else 'it is damaged'}") from None
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """How to read a file so that no value is held more often than it has to be."""
+
+    # A row in which every column is empty.
+    empty: dict[str, None]
+    columns: list[str]
+    # Columns of text, whose dictionaries are kept as they are: a value that many rows have is then held once.
+    texts: list[str]
+    batch: int
+
+
+def _plan(path: Path, file: Any, meter: Meter) -> _Plan:
+    """Count what the columns to read unpack to, by the headers of their pages, and what has to be held at once.
+
+    Held are, of each column, its dictionary and a page. Text of Python may take four times as much.
+    """
+    names = file.schema_arrow.names
+    columns = [name for name in _COLUMNS if name in names]
+    texts, spread = set(), 1
+    with path.open("rb") as opened, mmap(opened.fileno(), 0, access=ACCESS_READ) as data:
+        for number in range(file.metadata.num_row_groups):
+            group = file.metadata.row_group(number)
+            held = copied = 0
+            for i in range(group.num_columns):
+                column = group.column(i)
+                leaf = column.path_in_schema
+                if not any(leaf == name or leaf.startswith(f"{name}.") for name in columns):
+                    continue
+                size = _count_pages(data, column, meter)
+                held += size.dictionary + size.page
+                if file.schema.column(i).max_repetition_level:
+                    held += size.dictionary * size.values
+                elif leaf not in columns:
+                    copied += size.dictionary
+                elif column.physical_type == "BYTE_ARRAY":
+                    texts.add(leaf)
+            meter.hold_parsed(4 * held, path.name, f"row group {number + 1}")
+            spread = max(spread, copied)
+    batch = max(1, min(_BATCH, meter.limits.held_bytes // spread))
+    return _Plan(dict.fromkeys(names), columns, sorted(texts), batch)
+
+
+@dataclass(frozen=True, slots=True)
+class _Sizes:
+    """What is the largest of a column: its dictionary, one of its other pages, and the number of values on one."""
+
+    dictionary: int
+    page: int
+    values: int
+
+
+def _count_pages(data: mmap, column: Any, meter: Meter) -> _Sizes:
+    dictionary = largest = values = 0
+    start = int(column.data_page_offset)
+    if column.has_dictionary_page and column.dictionary_page_offset:
+        start = min(start, int(column.dictionary_page_offset))
+    for page in pages_of(data, start, int(column.total_compressed_size)):
+        meter.unpack(page.unpacked_size)
+        meter.count_values(1 + page.value_count)
+        size = page.unpacked_size + _VALUE_BYTES * page.value_count
+        if page.is_dictionary:
+            dictionary = max(dictionary, size)
+        else:
+            largest, values = max(largest, size), max(values, page.value_count)
+    return _Sizes(dictionary, largest, values)
+
+
+def _rows_of(file: Any, plan: _Plan, name: str, meter: Meter) -> Iterator[dict[str, Any]]:
+    if not plan.columns:
+        yield from (dict(plan.empty) for _ in range(file.metadata.num_rows))
+        return
+    for batch in file.iter_batches(batch_size=plan.batch, columns=plan.columns):
+        # Rows that have the same long text are made one by one.
+        long = sum([column.nbytes * batch.num_rows for column in batch.columns]) > meter.limits.held_bytes
+        for part in [batch.slice(i, 1) for i in range(batch.num_rows)] if long else [batch]:
+            for row in part.to_pylist():
+                _count_texts(row, name, meter)
+                yield plan.empty | row
+
+
+def _count_texts(row: dict[str, Any], name: str, meter: Meter) -> None:
+    inner = [value.values() for value in row.values() if isinstance(value, dict)]
+    for text in [*row.values(), *[value for values in inner for value in values]]:
+        if isinstance(text, str):
+            meter.unpack(len(text))
+            meter.parse(text.encode("utf-8", "surrogatepass"), name, "value")

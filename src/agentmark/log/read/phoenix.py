@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from agentmark.log.read.attributes import as_object, record_in
+from agentmark.log.read.attributes import RECORD, as_object, record_in
 from agentmark.log.read.format import Format
 from agentmark.log.read.otlp import record_in_attributes
 
@@ -31,9 +31,7 @@ class PhoenixSpans(Format):
 
 def _record_of(span: Mapping[str, Any]) -> object:
     raw = record_in_attributes(span.get("attributes"))
-    if raw is not None:
-        return raw
-    return record_in({name.removeprefix(_COLUMN): value for name, value in span.items() if name.startswith(_COLUMN)})
+    return raw if raw is not None else record_in({name: span.get(_COLUMN + name) for name in (RECORD, "agentmark")})
 
 
 def _is_frame(content: Mapping[str, Any]) -> bool:
@@ -42,6 +40,10 @@ def _is_frame(content: Mapping[str, Any]) -> bool:
 
 
 def _spans_of_frame(content: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """The rows of such a data frame, in their order."""
+    """The rows of such a data frame, in their order, with the columns in which a record may stand.
+
+    Not with all: a file of many rows and many columns would keep us busy with their product.
+    """
+    columns = {name: as_object(content.get(name)) for name in ("attributes", _COLUMN + RECORD, _COLUMN + "agentmark")}
     for row in content["context.span_id"]:
-        yield {name: as_object(column).get(row) for name, column in content.items()}
+        yield {name: column.get(row) for name, column in columns.items()}

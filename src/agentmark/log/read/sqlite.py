@@ -7,11 +7,16 @@ from urllib.parse import quote
 
 from agentmark.log.read.events import Damage, Event
 from agentmark.log.read.format import Format, FormatTable, read_entry
+from agentmark.log.read.limits import LimitError
+from agentmark.log.read.meter import Meter
 from agentmark.log.sqlite import APPLICATION_ID, SCHEMA_VERSION
 from agentmark.record import RecordError
 
-# No value of a database is longer, and no expression in one makes a longer one.
-MAX_VALUE = 16 << 20
+# How often a statement is interrupted to count what it does, in instructions of SQLite.
+_INSTRUCTIONS = 1000
+
+# A message of SQLite may quote the file, which need not be text.
+_FAULTS = (sqlite3.Error, UnicodeDecodeError)
 
 
 class SqliteDatabase(Format):
@@ -21,34 +26,64 @@ class SqliteDatabase(Format):
     accepted = "SQLite (a database of agentmark.log.sqlite.SqliteLog)"
     magic = (b"SQLite format 3\x00",)
 
-    def read_file(self, path: Path, table: FormatTable) -> Iterator[Event]:
+    def read_file(self, path: Path, table: FormatTable, meter: Meter) -> Iterator[Event]:
         count = 0
-        connection = _open(path)
+        watch = _Watch(meter)
+        try:
+            connection = _open(path, watch)
+        except _FAULTS as error:
+            raise RecordError(path.name, "database", f"cannot be opened: {_said(error)}") from None
         try:
             _check_ours(connection, path.name)
-            for row, line in connection.execute("SELECT id, line FROM records ORDER BY id"):
-                yield read_entry(line, f"{path.name} row {row}")
+            # By the key that every table has, in whose order it is stored: nothing has to be sorted before it is seen.
+            for row, line in connection.execute("SELECT _rowid_, line FROM records ORDER BY _rowid_"):
+                where = f"{path.name} row {row}"
+                _count(line, where, meter)
+                yield read_entry(line, where)
                 count += 1
-        except sqlite3.DatabaseError as error:
+        except _FAULTS as error:
+            watch.check(error, path.name)
             if count == 0:
-                raise RecordError(path.name, "database", f"cannot be read: {error}") from None
-            yield Damage(f"{path}: damaged after {count} rows ({error}); read up to there")
+                raise RecordError(path.name, "database", f"cannot be read: {_said(error)}") from None
+            yield Damage(f"{path}: damaged after {count} rows ({_said(error)}); read up to there")
         finally:
             connection.close()
 
 
-def _open(path: Path) -> sqlite3.Connection:
+class _Watch:
+    """Counts what SQLite does: a file whose pages refer to one another can keep it busy without end."""
+
+    def __init__(self, meter: Meter) -> None:
+        self.meter = meter
+        self._stopped: LimitError | None = None
+
+    def __call__(self) -> bool:
+        """Whether SQLite is to stop. It cannot be told why."""
+        try:
+            self.meter.count_values(_INSTRUCTIONS)
+        except LimitError as error:
+            self._stopped = error
+        return self._stopped is not None
+
+    def check(self, error: Exception, name: str) -> None:
+        """Raise the limit that was behind an error of SQLite, if one was."""
+        if self._stopped is not None:
+            raise self._stopped
+        if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_TOOBIG:
+            self.meter.hold(self.meter.limits.held_bytes + 1, name, "a value in it")
+
+
+def _open(path: Path, watch: _Watch) -> sqlite3.Connection:
     # Without a write-ahead log beside it the file is all there is, and SQLite need leave no trace there.
     beside = path.with_name(path.name + "-wal")
-    still = not beside.exists() or beside.stat().st_size == 0
-    uri = f"file:{quote(str(path.absolute()))}?mode=ro{'&immutable=1' if still else ''}"
-    try:
-        connection = sqlite3.connect(uri, uri=True)
-    except sqlite3.Error as error:
-        raise RecordError(path.name, "database", f"cannot be opened: {error}") from None
-    connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MAX_VALUE)
-    connection.execute("PRAGMA trusted_schema = OFF")
+    written = beside.stat().st_size if beside.exists() else 0
+    watch.meter.read(written)
+    uri = f"file:{quote(str(path.absolute()))}?mode=ro{'' if written else '&immutable=1'}"
+    connection = sqlite3.connect(uri, uri=True)
+    connection.set_progress_handler(watch, _INSTRUCTIONS)
+    connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, min(watch.meter.limits.held_bytes, (1 << 31) - 1))
     connection.text_factory = lambda data: data.decode("utf-8", "surrogateescape")
+    connection.execute("PRAGMA trusted_schema = OFF")
     return connection
 
 
@@ -63,6 +98,18 @@ def _check_ours(connection: sqlite3.Connection, name: str) -> None:
     stored = connection.execute(
         "SELECT rootpage FROM sqlite_master WHERE name = 'records' AND type = 'table'"
     ).fetchone()
-    computed = [row for row in connection.execute("PRAGMA table_xinfo(records)") if row[-1] != 0]
-    if stored is None or not stored[0] or computed:
+    columns = connection.execute("PRAGMA table_xinfo(records)").fetchall()
+    plain = all(row[-1] == 0 and str(row[1]).lower() != "_rowid_" for row in columns)
+    if stored is None or not stored[0] or not plain:
         raise RecordError(name, "database", "is not as AgentMark makes it: `records` is no plain table")
+
+
+def _count(line: object, where: str, meter: Meter) -> None:
+    text = line.encode("utf-8", "surrogateescape") if isinstance(line, str) else b""
+    meter.unpack(len(line) if isinstance(line, bytes) else len(text))
+    meter.parse(text, where, "value")
+
+
+def _said(error: Exception) -> str:
+    """What SQLite says of a fault, in so far as it is text."""
+    return "its schema is no text" if isinstance(error, UnicodeDecodeError) else str(error)

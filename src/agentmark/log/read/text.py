@@ -11,7 +11,8 @@ from agentmark.log.read.events import BadEntry, Damage, Event, TornLine
 from agentmark.log.read.format import FormatTable
 from agentmark.log.read.json_lines import read_record_lines
 from agentmark.log.read.json_text import CutShortError, array_items, decode_utf8, parse_document, parse_row
-from agentmark.log.read.packing import MAX_HELD, DamagedError, Stream, lines_of, read_document, rewound
+from agentmark.log.read.meter import Meter
+from agentmark.log.read.packing import DamagedError, Stream, lines_of, read_document, rewound
 from agentmark.record import RecordError
 
 # How far to look for a line that tells what the file is.
@@ -29,32 +30,33 @@ class Layout(Enum):
     UNKNOWN = auto()
 
 
-def read_text(packed: Stream, path: Path, table: FormatTable) -> Iterator[Event]:
+def read_text(packed: Stream, path: Path, table: FormatTable, meter: Meter) -> Iterator[Event]:
     """Read a text file of any layout."""
     head = packed.read(LOOK_BYTES)
     layout = _layout_of(head, table, whole=len(head) < LOOK_BYTES)
     if layout is None:
         # One long line: it has to be read to be known.
-        head += packed.readline(MAX_HELD)
+        head += packed.readline(meter.limits.held_bytes)
+        meter.check(head, path.name, "line")
         layout = _layout_of(head, table, whole=True)
     stream = rewound(head, packed)
     match layout:
         case Layout.RECORD_LINES:
-            return read_record_lines(stream, path.name)
+            return read_record_lines(stream, path.name, meter)
         case Layout.ROW_LINES:
-            return _read_row_lines(stream, path, table)
+            return _read_row_lines(stream, path, table, meter)
         case Layout.ARRAY:
-            return _read_array(stream, path, table)
+            return _read_array(stream, path, table, meter)
         case Layout.DOCUMENT:
-            return _read_document(stream, path, table)
+            return _read_document(stream, path, table, meter)
     raise table.unknown(path.name, f"a file that begins with {head.lstrip()[:16]!r}")
 
 
 def _layout_of(head: bytes, table: FormatTable, *, whole: bool) -> Layout | None:
     """What the beginning of a file says. None: more is needed to say."""
     start = head.lstrip()
-    # An empty log, or the little that a crash has left of a first line.
-    if LINE_BEGINNING.startswith(start.rstrip()) and whole:
+    # An empty log, a blank one, or the little that a crash has left of a first line.
+    if LINE_BEGINNING.startswith(start.rstrip()) and (whole or not start):
         return Layout.RECORD_LINES
     lines = start.split(b"\n", LOOK_LINES)
     complete = lines if whole else lines[:-1]
@@ -85,14 +87,14 @@ def _layout_told_by(line: bytes, table: FormatTable) -> Layout | None:
     return Layout.ROW_LINES if table.knows(content) else None
 
 
-def _read_row_lines(stream: Stream, path: Path, table: FormatTable) -> Iterator[Event]:
-    number = 0
+def _read_row_lines(stream: Stream, path: Path, table: FormatTable, meter: Meter) -> Iterator[Event]:
     try:
-        for number, line in enumerate(lines_of(stream, path.name), start=1):
-            if line.strip():
-                yield from _read_row_line(line, number, f"{path.name}:{number}", table)
-    except DamagedError:
-        yield TornLine(number + 1)
+        for number, line in lines_of(stream, path.name, meter):
+            where = f"{path.name}:{number}"
+            meter.parse(line, where, "line")
+            yield from _read_row_line(line, number, where, table)
+    except DamagedError as damage:
+        yield TornLine(damage.line)
 
 
 def _read_row_line(line: bytes, number: int, where: str, table: FormatTable) -> Iterator[Event]:
@@ -111,10 +113,10 @@ def _read_row_line(line: bytes, number: int, where: str, table: FormatTable) -> 
     yield from table.read_row(content, where)
 
 
-def _read_array(stream: Stream, path: Path, table: FormatTable) -> Iterator[Event]:
+def _read_array(stream: Stream, path: Path, table: FormatTable, meter: Meter) -> Iterator[Event]:
     number = 0
     try:
-        for number, item in enumerate(array_items(stream, path.name), start=1):
+        for number, item in enumerate(array_items(stream, path.name, meter), start=1):
             if number == 1 and not table.knows(item):
                 raise table.unknown(path.name, f"an array whose first item has {_some(item)}")
             yield from table.read_row(item, f"{path.name} item {number}")
@@ -125,9 +127,11 @@ def _read_array(stream: Stream, path: Path, table: FormatTable) -> Iterator[Even
         yield BadEntry(error)
 
 
-def _read_document(stream: Stream, path: Path, table: FormatTable) -> Iterator[Event]:
-    data = read_document(stream, path.name)
+def _read_document(stream: Stream, path: Path, table: FormatTable, meter: Meter) -> Iterator[Event]:
+    data = read_document(stream, path.name, meter)
+    meter.parse(data, path.name, "document")
     document = parse_document(data, path.name, damaged=stream.damaged)
+    del data
     if document.cut:
         yield Damage(f"{path}: cut short; read up to its last whole entry")
     if not table.knows(document.content):

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from agentmark.log.read.packing import MAX_HELD, too_large, zstd_stream
+from agentmark.log.read.meter import Meter
+from agentmark.log.read.packing import zstd_stream
 from agentmark.record import RecordError
 
 _LOCAL_MAGIC = b"PK\x03\x04"
@@ -41,7 +42,7 @@ def members_of(path: Path, prefix: str) -> Contents:
     with path.open("rb") as file:
         try:
             listed = zipfile.ZipFile(file).infolist()
-        except (zipfile.BadZipFile, ValueError, OSError, NotImplementedError, struct.error):
+        except (zipfile.BadZipFile, ValueError, OSError, NotImplementedError, struct.error, OverflowError):
             cut, members = True, list(_members_by_header(file, path.stat().st_size))
         else:
             cut = False
@@ -66,35 +67,38 @@ def _members_by_header(file: io.BufferedReader, size: int) -> Iterator[Member]:
         offset = end
 
 
-def unpack(path: Path, member: Member) -> bytes:
-    """The content of one member, up to the limit."""
+def unpack(path: Path, member: Member, meter: Meter) -> bytes:
+    """The content of one member, up to the limit. What it says of its own size counts for nothing."""
     where = f"{path.name} {member.name}"
+    most = meter.limits.held_bytes + 1
     with path.open("rb") as file:
         file.seek(max(0, member.offset))
         header = file.read(_LOCAL.size)
         if member.offset < 0 or len(header) < _LOCAL.size or not header.startswith(_LOCAL_MAGIC):
             raise RecordError(where, "member", "is not where the table of contents says")
         file.seek(sum(_LOCAL.unpack(header)[-2:]), io.SEEK_CUR)
-        packed = file.read(max(0, min(member.packed_size, MAX_HELD + 1)))
-    content = _unpacked(packed, member.method, where)
-    if len(content) > MAX_HELD:
-        raise too_large(where, "member")
+        packed = file.read(max(0, min(member.packed_size, most)))
+    # Members may lie over one another, each a copy of the last: what is read again counts as if it was unpacked.
+    meter.unpack(len(packed))
+    meter.hold(len(packed), where, "member")
+    content = _unpacked(packed, member.method, where, most)
+    meter.unpack(len(content))
+    meter.hold(len(content), where, "member")
     return content
 
 
-def _unpacked(packed: bytes, method: int, where: str) -> bytes:
-    """At most one byte more than the limit."""
+def _unpacked(packed: bytes, method: int, where: str, most: int) -> bytes:
     if method == 0:
         return packed
     if method == _DEFLATED:
         try:
-            return zlib.decompressobj(-zlib.MAX_WBITS).decompress(packed, MAX_HELD + 1)
+            return zlib.decompressobj(-zlib.MAX_WBITS).decompress(packed, most)
         except zlib.error:
             raise RecordError(where, "member", "cannot be unpacked: it is damaged") from None
     if method == _ZSTD:
         stream, faults = zstd_stream(io.BytesIO(packed))
         try:
-            return bytes(stream.read(MAX_HELD + 1))
+            return bytes(stream.read(most))
         except faults:
             raise RecordError(where, "member", "cannot be unpacked: it is damaged") from None
     raise RecordError(where, "member", f"is packed by method {method}, which is not read here")
