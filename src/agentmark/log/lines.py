@@ -1,9 +1,24 @@
 """One line of a JSON-lines log: a record, a checkpoint, or the beginning of one that a crash cut short."""
 
 import json
+from collections.abc import Iterator
+from typing import IO
 
 from agentmark.chain.checkpoint import CHECKPOINT_MEMBER, Checkpoint
 from agentmark.record import StepRecord
+
+# What a writer takes in at once of a log that others write as well. A chained record is never longer.
+MAX_CHAINED_LINE = 16 << 20
+
+
+def bounded_lines(file: IO[bytes]) -> Iterator[bytes]:
+    """The lines of a log; those above the limit are passed over, and never held."""
+    while line := file.readline(MAX_CHAINED_LINE + 1):
+        if len(line) <= MAX_CHAINED_LINE:
+            yield line
+            continue
+        while line and not line.endswith(b"\n"):
+            line = file.readline(1 << 16)
 
 
 def parse_line(line: bytes, *, where: str, number: int | None = None) -> StepRecord | Checkpoint:
