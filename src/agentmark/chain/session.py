@@ -87,7 +87,8 @@ class SessionCheck:
         and yet stands before a checkpoint, whose line is given.
         """
         vouched = max(self._stated.values(), default=0)
-        foreign, unchecked = [], []
+        foreign: list[Link] = []
+        unchecked: list[Link] = []
         for segment in self._trunk:
             checked = self._checked(segment)
             # Other runs lack what a checkpoint states because something was altered or removed: that has its own kind.

@@ -12,7 +12,7 @@ from agentmark.chain.checkpoint import Checkpoint
 from agentmark.chain.writer import ChainWriter, Settlement
 from agentmark.errors import SettingError
 from agentmark.log.append import ends_torn, locked, write_whole
-from agentmark.log.lines import MAX_CHAINED_LINE, bounded_lines, parse_line
+from agentmark.log.lines import MAX_CHAINED_LINE, bounded_lines, parse_line, reader_of
 from agentmark.log.signer_file import SignerFile, signer_file_beside
 from agentmark.log.sink import FileSink
 from agentmark.log.sync import Fsync, Syncer, new_syncer
@@ -48,9 +48,10 @@ class LogWriter(FileSink):
         self._lock = threading.Lock()
         self._chain = chain
         self._signer: SignerFile | None = None
-        # Whole, because a forked process may work elsewhere when it opens them anew.
-        self._log_path = Path(os.path.abspath(path))
-        self._signer_path = None if signer_file is None else Path(os.path.abspath(signer_file))
+        # Whole, because a forked process may work elsewhere when it opens them anew, and without links, so that all who
+        # write to one log meet in one state.
+        self._log_path = self.path if chain is None else self.path.resolve()
+        self._signer_path = None if signer_file is None else Path(signer_file).resolve()
         # Up to which byte of the log the chain knows it.
         self._known_size = 0
         self._trouble = _Trouble(self.path)
@@ -177,8 +178,7 @@ class LogWriter(FileSink):
 
     def _read_on(self, chain: ChainWriter, size: int) -> None:
         """Find the lines behind those that are known, up to this byte."""
-        with os.fdopen(os.dup(self._descriptor), "rb") as file:
-            file.seek(self._known_size)
+        with reader_of(self._descriptor, self._known_size) as file:
             for line in bounded_lines(file):
                 with suppress(RecordError):
                     chain.found(parse_line(line.strip(), where=str(self.path)))
@@ -243,30 +243,31 @@ class _Trouble:
         self._told = (0, 0)
 
     def tell(self, found: Settlement) -> None:
-        first_foreign, first_lost = not self._foreign, not self._lost
+        is_first = (found.foreign and not self._foreign) or (found.lost and not self._lost) or found.cut
         self._foreign += found.foreign
         self._lost += found.lost
+        if not is_first:
+            return
+        self._told = self._foreign, self._lost
         if found.cut:
             logger.warning(
                 "%s: the last checkpoint that this signing key wrote is not there: the log was cut back or replaced, "
                 "and goes on as what it was. If it was moved away on purpose, move its .signer file with it.",
                 self._path,
             )
-        if found.foreign and first_foreign:
+        if found.foreign:
             logger.warning(
                 "%s: holds %d linked records that nobody wrote with this signing key. They are not vouched for, and "
                 "the chain goes on beside them. After a change of keys, name the former one as predecessor.",
                 self._path,
                 found.foreign,
             )
-        if found.lost and first_lost:
+        if found.lost:
             logger.warning(
                 "%s: %d records that were written with this signing key are not there any more.",
                 self._path,
                 found.lost,
             )
-        if first_foreign or first_lost:
-            self._told = self._foreign, self._lost
 
     def sum_up(self) -> None:
         if (self._foreign, self._lost) != self._told:

@@ -1,8 +1,9 @@
 """One line of a JSON-lines log: a record, a checkpoint, or the beginning of one that a crash cut short."""
 
+import io
 import json
+import os
 from collections.abc import Iterator
-from typing import IO
 
 from agentmark.chain.checkpoint import CHECKPOINT_MEMBER, Checkpoint
 from agentmark.record import StepRecord
@@ -11,14 +12,27 @@ from agentmark.record import StepRecord
 MAX_CHAINED_LINE = 16 << 20
 
 
-def bounded_lines(file: IO[bytes]) -> Iterator[bytes]:
+def reader_of(descriptor: int, begin: int) -> io.BufferedReader:
+    """The open file from this byte on. The descriptor stays open; where it stands in the file changes."""
+    file: io.BufferedReader = io.BufferedReader(io.FileIO(os.dup(descriptor)), 1 << 20)
+    file.seek(begin)
+    return file
+
+
+def bounded_lines(file: io.BufferedReader) -> Iterator[bytes]:
     """The lines of a log; those above the limit are passed over, and never held."""
     while line := file.readline(MAX_CHAINED_LINE + 1):
         if len(line) <= MAX_CHAINED_LINE:
             yield line
-            continue
-        while line and not line.endswith(b"\n"):
-            line = file.readline(1 << 16)
+        elif not line.endswith(b"\n"):
+            _pass_line(file)
+
+
+def _pass_line(file: io.BufferedReader) -> None:
+    while (part := file.peek()) and (end := part.find(b"\n")) < 0:
+        file.read(len(part))
+    if part:
+        file.read(end + 1)
 
 
 def parse_line(line: bytes, *, where: str, number: int | None = None) -> StepRecord | Checkpoint:

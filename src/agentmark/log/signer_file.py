@@ -9,7 +9,7 @@ from pathlib import Path
 from agentmark.chain.state import Note, SignerState, StateSeal, Withdrawal
 from agentmark.keys.signing import SigningKey
 from agentmark.log.append import write_whole
-from agentmark.log.lines import bounded_lines
+from agentmark.log.lines import bounded_lines, reader_of
 
 
 def signer_file_beside(log: Path, key: SigningKey) -> Path:
@@ -103,8 +103,7 @@ class SignerFile:
         state = SignerState()
         notes: list[Note | Withdrawal] = []
         known = begin
-        with os.fdopen(os.dup(self.descriptor), "rb") as file:
-            file.seek(begin)
+        with reader_of(self.descriptor, begin) as file:
             for line in bounded_lines(file):
                 if known == 0:
                     first = self._seal.open_first(line)
