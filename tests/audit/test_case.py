@@ -11,9 +11,11 @@ from support import marked_log
 from agentmark import LogWriter, PayloadError, Registry, RegistryError, SettingError, SharedKey, StepRecord, Verifier
 from agentmark.audit.case import Case, LostPlace, ReportOrder
 from agentmark.audit.engine import PlainEngine
+from agentmark.chain.writer import ChainWriter
 from agentmark.cli import main
 from agentmark.cli.verify import verdict_lines
 from agentmark.identity.registry import Identity
+from agentmark.keys.signing import SigningKey
 from agentmark.report import render_report
 from agentmark.verify.keyring import Keyring
 from agentmark.verify.state import LogState
@@ -252,3 +254,19 @@ def test_a_lost_place_is_found_and_reported(tmp_path: Path) -> None:
     assert answer.report is not None
     assert (answer.place.offset, answer.place.tried) == (3, 5)
     assert answer.report["question"]["place"] == {"session": records[0].session, "offsets_tried": 5, "offset": 3}
+
+
+def test_a_foreign_line_at_the_head_hides_no_checkpoint(tmp_path: Path) -> None:
+    """A record that was removed is missed in the answer, whatever format the first line speaks of."""
+    signer = SigningKey(bytes(range(7, 39)))
+    path = tmp_path / "log.jsonl"
+    with LogWriter(path, chain=ChainWriter(signer, every=20)) as log:
+        for record in marked_log(KEY):
+            log.write(record)
+    lines = path.read_text().splitlines(keepends=True)
+    for head in ("", '{"resourceSpans": []}\n', '{"data": []}\n'):
+        path.write_text(head + "".join(lines[:30] + lines[31:]))
+        answer = Case(logs=[path], keys=[KEY], public_keys=[signer.public_key]).answer()
+        (chain,) = answer.chains
+        assert chain["checkpoints"] == 3, head
+        assert {finding["kind"]: finding["count"] for finding in chain["findings"]} == {"gap": 1, "unchecked": 9}

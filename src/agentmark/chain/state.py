@@ -1,7 +1,7 @@
 """What a signer has written since its last checkpoint, as lines of a file of its own (docs/chain.md).
 
 A log cannot say who wrote it: links are not keyed. So a signer notes the link of every record before it appends it, in
-lines that nobody makes or changes without the signing key. Only cutting them off at the end goes without it.
+lines that nobody makes or changes without the signing key. To cut some off at the end, nobody needs it.
 """
 
 import json
@@ -13,6 +13,7 @@ from typing import Any
 from agentmark.chain.checkpoint import Checkpoint, Statement
 from agentmark.core.strict_json import StrictJsonError, parse_json
 from agentmark.keys.signing import SigningKey
+from agentmark.record import RecordError
 
 STATE_VERSION = 1
 STATE_MEMBER = "agentmark_signer"
@@ -51,59 +52,60 @@ class StateSeal:
         self._key = key
         self._last_tag = b""
 
-    def begin(self, state: SignerState) -> bytes:
-        """The first line of a new file. What it states is not in doubt; notes come after it."""
+    def rewind(self) -> None:
+        """The next line is the first of a file."""
         self._last_tag = b""
-        content = {
-            STATE_MEMBER: STATE_VERSION,
-            # No line of one file fits another, whichever logs the key signs.
-            "file": secrets.token_hex(16),
-            "checkpoint": None if state.checkpoint is None else state.checkpoint.as_dict(),
-            "sessions": {session: asdict(statement) for session, statement in state.sessions.items()},
-        }
-        return self._sealed(content)
 
-    def note(self, note: Note | Withdrawal) -> bytes:
-        if isinstance(note, Withdrawal):
-            return self._sealed({"withdrawn": note.head})
-        return self._sealed({"session": note.session, "count": note.statement.count, "head": note.statement.head})
-
-    def open_first(self, line: bytes) -> SignerState | None:
-        """What a first line states; None if it is not ours."""
-        self._last_tag = b""
-        content = self._opened(line)
-        if content is None or content.get(STATE_MEMBER) != STATE_VERSION:
-            return None
-        checkpoint = content["checkpoint"]
-        return SignerState(
-            checkpoint=None if checkpoint is None else Checkpoint.from_dict(checkpoint),
-            sessions={session: Statement(**statement) for session, statement in content["sessions"].items()},
-        )
-
-    def open_note(self, line: bytes) -> Note | Withdrawal | None:
-        """What a further line states; None if it is not ours, or does not follow the one that was read before it."""
-        content = self._opened(line)
-        if content is None:
-            return None
-        if "withdrawn" in content:
-            return Withdrawal(content["withdrawn"])
-        return Note(content["session"], Statement(content["count"], content["head"]))
-
-    def _sealed(self, content: Mapping[str, Any]) -> bytes:
-        body = json.dumps(content, separators=(",", ":")).encode("ascii")
+    def seal(self, content: SignerState | Note | Withdrawal) -> bytes:
+        """The next line. A state stands for all that was said before it; its notes are lines of their own."""
+        body = _encode(_as_dict(content)).encode("ascii")
         self._last_tag = self._tag(body)
         return self._last_tag + b" " + body + b"\n"
 
-    def _opened(self, line: bytes) -> dict[str, Any] | None:
+    def open(self, line: bytes) -> SignerState | Note | Withdrawal | None:
+        """What the next line says; None if it is not ours, or does not follow the one before it."""
         tag, _, body = line.removesuffix(b"\n").partition(b" ")
         if not line.endswith(b"\n") or not secrets.compare_digest(tag, self._tag(body)):
             return None
         try:
-            content = parse_json(body)
-        except StrictJsonError:
+            content = _from_dict(parse_json(body))
+        except (StrictJsonError, RecordError, KeyError, TypeError):
+            # Ours, and yet not of this version.
             return None
         self._last_tag = tag
-        return content if isinstance(content, dict) else None
+        return content
 
     def _tag(self, body: bytes) -> bytes:
         return self._key.tag(STATE_TAG, self._last_tag + b"\0" + body)
+
+
+# ASCII, so that what a terminal shows of it is what it says.
+_encode = json.JSONEncoder(separators=(",", ":")).encode
+
+
+def _as_dict(content: SignerState | Note | Withdrawal) -> dict[str, Any]:
+    if isinstance(content, Note):
+        return {"session": content.session, "count": content.statement.count, "head": content.statement.head}
+    if isinstance(content, Withdrawal):
+        return {"withdrawn": content.head}
+    return {
+        STATE_MEMBER: STATE_VERSION,
+        # No line of one file fits another, whichever logs the key signs.
+        "salt": secrets.token_hex(16),
+        "checkpoint": None if content.checkpoint is None else content.checkpoint.as_dict(),
+        "sessions": {session: asdict(statement) for session, statement in content.sessions.items()},
+    }
+
+
+def _from_dict(content: Any) -> SignerState | Note | Withdrawal | None:
+    if "session" in content:
+        return Note(content["session"], Statement(content["count"], content["head"]))
+    if "withdrawn" in content:
+        return Withdrawal(content["withdrawn"])
+    if content[STATE_MEMBER] != STATE_VERSION:
+        return None
+    checkpoint = content["checkpoint"]
+    return SignerState(
+        checkpoint=None if checkpoint is None else Checkpoint.from_dict(checkpoint),
+        sessions={session: Statement(**statement) for session, statement in content["sessions"].items()},
+    )

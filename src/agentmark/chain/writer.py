@@ -17,14 +17,10 @@ DEFAULT_INTERVAL = 100
 
 @dataclass(frozen=True, slots=True)
 class LinkedRecord:
-    """A record as it is to be appended, and what its session is after it."""
+    """A record as it is to be appended, and what there is to note before."""
 
     record: StepRecord
-    after: Statement
-
-    @property
-    def note(self) -> Note:
-        return Note(self.record.session, self.after)
+    note: Note
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,7 +98,8 @@ class ChainWriter:
         """The record as it must be appended next. Call `appended` once it is in the log."""
         head = self._heads.get(record.session)
         linked = replace(record, prev=start_digest(record.session) if head is None else head.head)
-        return LinkedRecord(linked, Statement(1 if head is None else head.count + 1, link_digest(linked)))
+        count = 1 if head is None else head.count + 1
+        return LinkedRecord(linked, Note(record.session, Statement(count, link_digest(linked))))
 
     def checkpoint(self) -> Checkpoint | None:
         """The checkpoint to append next, to be reported likewise; None without a key, or with nothing new to say.
@@ -126,7 +123,7 @@ class ChainWriter:
         elif self.signing_key is None:
             self._grow(line.note)
         else:
-            self.note(line.note)
+            self._noted[line.note.statement.head] = line.note
             self._confirm(line.note)
 
     # What others wrote, or an earlier writer with the same key.

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from agentmark.chain.check import ChainReport, verify_chain
-from agentmark.cli.common import EXIT_DONE, new_command
+from agentmark.cli.common import EXIT_DONE, new_command, printable
 from agentmark.log.read.open import read_log
 
 EXIT_FINDINGS = 1
@@ -19,7 +19,8 @@ def add_parser(commands: Any) -> None:
     parser = new_command(
         commands,
         "chain",
-        "Show what was removed, inserted, altered or moved in a log that was written with a chain. Needs no secret.",
+        "Show what was removed, inserted, altered or moved in a log that was written with a chain, and what its signer "
+        "does not vouch for. Needs no secret.",
         "exit status: 0 intact, 1 findings, 2 bad input\n"
         "example:\n  agentmark chain log.jsonl --public-key 64-HEX-DIGITS",
     )
@@ -50,11 +51,12 @@ def run(arguments: argparse.Namespace) -> int:
         unreadable=[*summary.bad_lines, *summary.bad_checkpoints],
     )
     if arguments.json:
-        print(json.dumps(report.as_dict() | {"torn_lines": summary.torn_lines}, ensure_ascii=False, indent=2))
+        # ASCII: what the file calls its sessions may be meant for the terminal.
+        print(json.dumps(report.as_dict() | {"torn_lines": summary.torn_lines}, indent=2))
     else:
         print("\n".join(_report_lines(report, trusted=arguments.public_key is not None)))
         for line in summary.torn_lines:
-            print(f"passed over: {arguments.log}:{line}: cut short by a crash", file=sys.stderr)
+            print(f"passed over: {printable(arguments.log)}:{line}: cut short by a crash", file=sys.stderr)
     return EXIT_DONE if report.intact else EXIT_FINDINGS
 
 
@@ -62,7 +64,7 @@ def _report_lines(report: ChainReport, *, trusted: bool) -> list[str]:
     lines = [report.sentence, ""]
     for finding in report.findings[:LISTED]:
         session = "" if finding.session is None else f"session {finding.session[:8]}: "
-        lines.append(f"  {finding.kind.value:<20}{session}{finding.sentence}")
+        lines.append(f"  {finding.kind.value:<20}{printable(session + finding.sentence)}")
     if len(report.findings) > LISTED:
         lines.append(f"  and {len(report.findings) - LISTED} more; --json lists all")
     if report.findings:

@@ -209,7 +209,7 @@ class LogWriter(FileSink):
         chain.appended(checkpoint)
         if self._signer is not None:
             # The log holds it under our signature now: the notes have done their work.
-            self._signer.replace(chain.state)
+            self._signer.append(chain.state)
 
     def _append_chained(self, chain: ChainWriter, line: bytes) -> None:
         self._append(line)

@@ -11,6 +11,10 @@ from agentmark.keys.signing import SigningKey
 from agentmark.log.append import write_whole
 from agentmark.log.lines import bounded_lines, reader_of
 
+# Beyond this, the next checkpoint begins a new file. Not each of them: putting one in the place of another makes some
+# file systems write it to the disk at once, which takes longer than the hundred records between.
+MAX_SIZE = 1 << 20
+
 
 def signer_file_beside(log: Path, key: SigningKey) -> Path:
     """One for each key: a writer with another must not take the state of this one for broken, and replace it."""
@@ -19,9 +23,10 @@ def signer_file_beside(log: Path, key: SigningKey) -> Path:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StateNews:
-    """What was not known of a state file before. `anew`: all of it, because it is not the file that we knew."""
+    """What was not known of a state file before: further notes, or a state that stands for all before it."""
 
     state: SignerState
+    # Whether it states all, and not only what has come to what we knew.
     anew: bool
     # Whether anything is there that is not ours, or that a crash cut short: nothing can be appended to that.
     whole: bool
@@ -32,6 +37,7 @@ class SignerFile:
 
     def __init__(self, path: Path, key: SigningKey) -> None:
         self.path = path
+        self._name = str(path)
         self._seal = StateSeal(key)
         self._file: int | None = None
         self._identity: tuple[int, int] | None = None
@@ -60,10 +66,15 @@ class SignerFile:
         if not stat.S_ISREG(os.fstat(self._file).st_mode):
             return StateNews(state=SignerState(), anew=True, whole=False)
         self._identify()
+        self._seal.rewind()
         return self._read(anew=True, begin=0)
 
-    def append(self, note: Note | Withdrawal) -> None:
-        line = self._seal.note(note)
+    def append(self, content: SignerState | Note | Withdrawal) -> None:
+        """Note what is about to be written. A state goes into the place of the whole file when that has grown large."""
+        if isinstance(content, SignerState) and (self._known_size is None or self._known_size > MAX_SIZE):
+            self.replace(content)
+            return
+        line = self._seal.seal(content)
         # On a full disk it is not: what is there has to be read again before anything can follow.
         known, self._known_size = self._known_size, None
         write_whole(self.descriptor, line)
@@ -76,7 +87,8 @@ class SignerFile:
             draft.unlink()
         self.close()
         self._file = os.open(draft, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
-        first = self._seal.begin(state)
+        self._seal.rewind()
+        first = self._seal.seal(state)
         write_whole(self._file, first)
         draft.replace(self.path)
         self._identify()
@@ -94,7 +106,7 @@ class SignerFile:
     def _size(self) -> int | None:
         """The size of the file that we have open; None if another bears its name: a writer may have replaced it."""
         with suppress(OSError):
-            status = os.lstat(self.path)
+            status = os.lstat(self._name)
             if self._file is not None and self._identity == (status.st_dev, status.st_ino):
                 return status.st_size
         return None
@@ -105,17 +117,14 @@ class SignerFile:
         known = begin
         with reader_of(self.descriptor, begin) as file:
             for line in bounded_lines(file):
-                if known == 0:
-                    first = self._seal.open_first(line)
-                    if first is None:
-                        break
-                    state = first
-                else:
-                    note = self._seal.open_note(line)
-                    if note is None:
-                        break
-                    notes.append(note)
+                content = self._seal.open(line)
+                if content is None or (known == 0 and not isinstance(content, SignerState)):
+                    break
                 known += len(line)
+                if isinstance(content, SignerState):
+                    state, notes, anew = content, [], True
+                else:
+                    notes.append(content)
         self._known_size = known
         whole = 0 < known == os.fstat(self.descriptor).st_size
         return StateNews(state=replace(state, notes=notes), anew=anew, whole=whole)
