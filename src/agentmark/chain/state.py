@@ -6,7 +6,7 @@ lines that nobody makes or changes without the signing key. To cut some off at t
 
 import json
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -42,7 +42,7 @@ class SignerState:
 
     checkpoint: Checkpoint | None = None
     sessions: Mapping[str, Statement] = field(default_factory=dict)
-    notes: Sequence[Note | Withdrawal] = ()
+    notes: tuple[Note | Withdrawal, ...] = ()
 
 
 class StateSeal:

@@ -127,4 +127,4 @@ class SignerFile:
                     notes.append(content)
         self._known_size = known
         whole = 0 < known == os.fstat(self.descriptor).st_size
-        return StateNews(state=replace(state, notes=notes), anew=anew, whole=whole)
+        return StateNews(state=replace(state, notes=tuple(notes)), anew=anew, whole=whole)
