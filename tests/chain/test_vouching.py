@@ -685,3 +685,14 @@ time.sleep(20)
     append(path, marked_log(KEY, steps=3))
     assert time.monotonic() - begun < 15, "it waited for the child"
     assert check_file(path).findings == ()
+
+
+def test_nothing_is_withdrawn_that_was_written(tmp_path: Path) -> None:
+    """Two writers in turn, with a checkpoint of either between: each reads what the other noted, and all of it holds."""
+    path = tmp_path / "log.jsonl"
+    records = marked_log(KEY, steps=40)
+    with new_writer(path, every=3) as one, new_writer(path, every=4) as other:
+        for i, record in enumerate(records):
+            (one if i % 5 < 3 else other).write(record)
+    assert check_file(path).findings == ()
+    assert b"withdrawn" not in signer_file(path).read_bytes()

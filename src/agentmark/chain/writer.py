@@ -219,9 +219,10 @@ class ChainWriter:
     def settle(self) -> Settlement:
         """Draw the sum, once state and log were read to their ends while nobody else could write."""
         withdrawn = None
-        if self._last_note is not None and self._last_note.statement.head not in self._found:
+        last = None if self._last_note is None else self._last_note.statement.head
+        if last is not None and last in self._noted and last not in self._found:
             # Its writer was stopped between note and record. Whoever cuts off the last record looks the same.
-            withdrawn = Withdrawal(self._last_note.statement.head)
+            withdrawn = Withdrawal(last)
             self.note(withdrawn)
         lost = [note for head, note in self._noted.items() if head not in self._found]
         for note in lost:
