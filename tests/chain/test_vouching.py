@@ -285,6 +285,27 @@ def test_a_state_file_that_was_replaced_makes_no_forgery_ours(
     assert kinds(check_file(path)) == kinds(report)
 
 
+def test_a_state_file_that_is_rolled_back_under_a_live_signer_is_told_and_put_right(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "log.jsonl"
+    records = marked_log(KEY, steps=20)
+    with new_writer(path) as log:
+        for record in records[:9]:
+            log.write(record)
+        older = signer_file(path).read_bytes()
+        for record in records[9:12]:
+            log.write(record)
+        signer_file(path).write_bytes(older)
+        log.write(records[12])
+        assert [record.getMessage().split(": ")[1] for record in caplog.records] == [
+            "the .signer file was cut back or replaced. It is written anew from memory."
+        ]
+        log._let_go()
+    append(path, records[13:])
+    assert check_file(path).findings == ()
+
+
 def test_a_state_that_is_rolled_back_costs_its_signer_only(tmp_path: Path) -> None:
     path = tmp_path / "log.jsonl"
     records = marked_log(KEY, steps=20)
@@ -688,7 +709,7 @@ time.sleep(20)
 
 
 def test_nothing_is_withdrawn_that_was_written(tmp_path: Path) -> None:
-    """Two writers in turn, with a checkpoint of either between: each reads what the other noted, and all of it holds."""
+    """Two writers in turn, with checkpoints of either between: each reads what the other noted, and it holds."""
     path = tmp_path / "log.jsonl"
     records = marked_log(KEY, steps=40)
     with new_writer(path, every=3) as one, new_writer(path, every=4) as other:

@@ -162,6 +162,7 @@ class LogWriter(FileSink):
         elif news is not None:
             for note in news.state.notes:
                 chain.note(note)
+        is_opening = self._known_size == 0
         size = os.fstat(self._descriptor).st_size
         if size != self._known_size:
             self._read_on(chain, size)
@@ -171,7 +172,10 @@ class LogWriter(FileSink):
         settlement = chain.settle()
         self._trouble.tell(settlement)
         if self._signer is not None:
-            if news is not None and (not news.whole or (news.anew and not chain.agrees_with(news.state))):
+            lags = news is not None and news.anew and not chain.agrees_with(news.state)
+            if lags and not is_opening:
+                self._trouble.tell_of_state()
+            if lags or (news is not None and not news.whole):
                 self._signer.replace(chain.state)
             elif settlement.withdrawn is not None:
                 self._signer.append(settlement.withdrawn)
@@ -241,6 +245,13 @@ class _Trouble:
         self._foreign = 0
         self._lost = 0
         self._told = (0, 0)
+        self._told_of_state = False
+
+    def tell_of_state(self) -> None:
+        """A signer at work knows better than the file it keeps."""
+        if not self._told_of_state:
+            logger.warning("%s: the .signer file was cut back or replaced. It is written anew from memory.", self._path)
+        self._told_of_state = True
 
     def tell(self, found: Settlement) -> None:
         is_first = (found.foreign and not self._foreign) or (found.lost and not self._lost) or found.cut
