@@ -11,9 +11,11 @@ from support import marked_log
 from agentmark import LogWriter, PayloadError, Registry, RegistryError, SettingError, SharedKey, StepRecord, Verifier
 from agentmark.audit.case import Case, LostPlace, ReportOrder
 from agentmark.audit.engine import PlainEngine
+from agentmark.chain.writer import ChainWriter
 from agentmark.cli import main
 from agentmark.cli.verify import verdict_lines
 from agentmark.identity.registry import Identity
+from agentmark.keys.signing import SigningKey
 from agentmark.report import render_report
 from agentmark.verify.keyring import Keyring
 from agentmark.verify.state import LogState
@@ -266,3 +268,19 @@ def test_an_order_for_a_stranger_makes_no_other_report(tmp_path: Path, read_step
     assert answer.stranger_report["verdict"]["identity"] == "acme"
     with pytest.raises(SettingError, match="many questions at once"):
         Case(logs=[path], keys=[KEY], place=LostPlace(session="s"), report=order)
+
+
+def test_a_foreign_line_at_the_head_hides_no_checkpoint(tmp_path: Path) -> None:
+    """A record that was removed is missed in the answer, whatever format the first line speaks of."""
+    signer = SigningKey(bytes(range(7, 39)))
+    path = tmp_path / "log.jsonl"
+    with LogWriter(path, chain=ChainWriter(signer, every=20)) as log:
+        for record in marked_log(KEY):
+            log.write(record)
+    lines = path.read_text().splitlines(keepends=True)
+    for head in ("", '{"resourceSpans": []}\n', '{"data": []}\n'):
+        path.write_text(head + "".join(lines[:30] + lines[31:]))
+        answer = Case(logs=[path], keys=[KEY], public_keys=[signer.public_key]).answer()
+        (chain,) = answer.chains
+        assert chain["checkpoints"] == 3, head
+        assert {finding["kind"]: finding["count"] for finding in chain["findings"]} == {"gap": 1, "unchecked": 9}

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -12,8 +13,10 @@ from agentmark import LogWriter, SharedKey, StepRecord, Verdict, Verifier, read_
 from agentmark.chain.check import ChainReport, verify_chain
 from agentmark.chain.checkpoint import Checkpoint
 from agentmark.chain.findings import FindingKind
+from agentmark.chain.links import link_digest
 from agentmark.chain.writer import ChainWriter
 from agentmark.keys.signing import SigningKey
+from agentmark.log.signer_file import signer_file_beside
 
 KEY = SharedKey(bytes(range(100, 132)))
 OTHER_KEY = SharedKey(bytes(range(150, 182)))
@@ -30,16 +33,19 @@ def write_lines(records: Iterable[StepRecord], *, signer: SigningKey | None = SI
     chain = ChainWriter(signer, every=every, clock=lambda: TIME)
     lines: list[Line] = []
 
-    def append(line: Line | None) -> None:
-        if line is not None:
-            lines.append(line)
-            chain.observe(line)
+    def sign() -> None:
+        checkpoint = chain.checkpoint()
+        if checkpoint is not None:
+            lines.append(checkpoint)
+            chain.appended(checkpoint)
 
     for record in records:
-        append(chain.link(record))
+        linked = chain.link(record)
+        lines.append(linked.record)
+        chain.appended(linked)
         if chain.checkpoint_is_due:
-            append(chain.checkpoint())
-    append(chain.checkpoint())
+            sign()
+    sign()
     return lines
 
 
@@ -109,8 +115,49 @@ def signed_again(checkpoint: Checkpoint, key: SigningKey, **members: Any) -> Che
 
 
 def append(
-    path: Path, records: Iterable[StepRecord], *, signer: SigningKey | None = SIGNER, every: int = 7, **settings: Any
+    path: Path,
+    records: Iterable[StepRecord],
+    *,
+    signer: SigningKey | None = SIGNER,
+    every: int = 7,
+    predecessors: Sequence[str] = (),
+    **settings: Any,
 ) -> None:
-    with LogWriter(path, chain=ChainWriter(signer, every=every, clock=lambda: TIME), **settings) as log:
+    chain = ChainWriter(signer, every=every, predecessors=predecessors, clock=lambda: TIME)
+    with LogWriter(path, chain=chain, **settings) as log:
         for record in records:
             log.write(record)
+
+
+def signer_file(path: Path, signer: SigningKey = SIGNER) -> Path:
+    return signer_file_beside(path, signer)
+
+
+def crash(path: Path, records: Iterable[StepRecord], *, every: int = 7, signer: SigningKey = SIGNER) -> None:
+    """Write as `append` does, and stop without a word: what a killed process leaves behind."""
+    log = LogWriter(path, chain=ChainWriter(signer, every=every, clock=lambda: TIME))
+    for record in records:
+        log.write(record)
+    log._let_go()
+
+
+def forged_tail(path: Path, count: int = 3, *, session: str | None = None, head: str | None = None) -> list[StepRecord]:
+    """Records that follow the last linked one of a log, with links as anybody can work them out: no key is needed."""
+    last = [record for record in read_log(path, skip_bad=True).records if session in (None, record.session)][-1]
+    head = head or link_digest(last)
+    forged: list[StepRecord] = []
+    for i, record in enumerate(marked_log(OTHER_KEY, steps=count), start=1):
+        forged.append(replace(record, session=last.session, step_index=last.step_index + i, prev=head))
+        head = link_digest(forged[-1])
+    return forged
+
+
+def forged_session(count: int = 3, session: str = "forged") -> list[StepRecord]:
+    records = [replace(record, session=session) for record in marked_log(OTHER_KEY, steps=count)]
+    return records_of(write_lines(records, signer=None))
+
+
+def append_raw(path: Path, records: Iterable[StepRecord]) -> None:
+    """As whoever can write the file does it: without a lock, without a key."""
+    with path.open("a", encoding="utf-8") as file:
+        file.write("".join([record.to_json() + "\n" for record in records]))

@@ -31,6 +31,7 @@ from support import marked_log
 from agentmark import RecordError, SettingError, open_log
 from agentmark.chain.check import verify_chain
 from agentmark.chain.checkpoint import Checkpoint, Statement
+from agentmark.chain.writer import ChainWriter
 from agentmark.keys.signing import SigningError, verify_signature
 
 
@@ -95,14 +96,37 @@ def test_altering_any_member_of_a_checkpoint_shows(member: str) -> None:
 
 def test_a_rotated_key_is_trusted_when_both_are_given(tmp_path: Path) -> None:
     path = tmp_path / "log.jsonl"
-    records = marked_log(KEY, steps=20)
-    for half, signer in ((records[:10], SIGNER), (records[10:], STRANGER)):
-        append(path, half, signer=signer)
+    records = marked_log(KEY, steps=20, sessions=2)
+    append(path, [*records[:10], *records[20:30]])
+    append(path, [*records[10:20], *records[30:]], signer=STRANGER, predecessors=[SIGNER.public_key])
     reader = open_log(path)
     both = verify_chain(list(reader), reader.summary.checkpoints, [SIGNER.public_key, STRANGER.public_key])
     assert both.findings == ()
+    assert both.checked_count == 40
     one = verify_chain(reader, list(reader.summary.checkpoints), SIGNER.public_key)
     assert set(kinds(one)) == {Kind.FOREIGN_SIGNATURE, Kind.UNCHECKED}
+
+
+def test_a_new_key_vouches_for_nothing_that_an_unnamed_one_signed(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It cannot know whose that is. Sessions that it begins itself are whole, and the old ones keep their signature."""
+    path = tmp_path / "log.jsonl"
+    records = marked_log(KEY, steps=10, sessions=3)
+    append(path, records[:10])
+    append(path, records[10:20], signer=STRANGER)
+    keys = [SIGNER.public_key, STRANGER.public_key]
+    reader = open_log(path)
+    assert verify_chain(list(reader), reader.summary.checkpoints, keys).findings == ()
+    assert "name the former one as predecessor" in caplog.text
+    # A session of the former key's is not gone on with: it begins a second time, which shows.
+    append(path, [replace(record, session=records[0].session) for record in records[20:]], signer=STRANGER)
+    reader = open_log(path)
+    assert not verify_chain(list(reader), reader.summary.checkpoints, keys).intact
+    with pytest.raises(SettingError, match="predecessors"):
+        ChainWriter(predecessors=[SIGNER.public_key])
+    with pytest.raises(SigningError, match="not a public key"):
+        ChainWriter(SIGNER, predecessors=["abc"])
 
 
 def test_a_session_that_is_gone_with_its_checkpoint_is_still_counted() -> None:

@@ -19,10 +19,12 @@ from chained_logs import (
     check_file,
     checkpoints_of,
     count_of,
+    crash,
     judge,
     kinds,
     read_mark,
     records_of,
+    signer_file,
     write_lines,
 )
 from support import marked_log
@@ -72,14 +74,21 @@ def test_a_torn_line_costs_its_record_and_not_the_chain(tmp_path: Path, torn: st
     """A crash in the middle of any line, at any byte; the next writer closes the line and goes on."""
     records = marked_log(KEY, steps=9)
     path = tmp_path / "log.jsonl"
-    append(path, records[:6], every=100)
-    whole = path.read_bytes()
-    *lines, last = whole.splitlines(keepends=True)
+    crash(path, records[:6], every=100)
+    # What the signer has noted when it is stopped in the middle of its last line.
+    notes = signer_file(path).read_bytes()
+    append(path, [], every=100)
+    *lines, last = path.read_bytes().splitlines(keepends=True)
     if torn == "record":
         lines, last = lines[:-1], lines[-1]
     before = b"".join(lines)
-    for cut in range(1, len(last), 7):
+
+    def leave(cut: int) -> None:
         path.write_bytes(before + last[:cut])
+        signer_file(path).write_bytes(notes)
+
+    for cut in range(1, len(last), 7):
+        leave(cut)
         append(path, records[6:])
         reader = open_log(path)
         assert len(list(reader)) == (9 if torn == "checkpoint" else 8), cut
@@ -87,7 +96,7 @@ def test_a_torn_line_costs_its_record_and_not_the_chain(tmp_path: Path, torn: st
         assert reader.summary.bad_checkpoints == ()
         assert check_file(path).findings == (), cut
     # Only the line feed is lost: then the record, or the checkpoint, is there.
-    path.write_bytes(before + last[:-1])
+    leave(len(last) - 1)
     append(path, records[6:])
     reader = open_log(path)
     assert len(list(reader)) == 9

@@ -4,11 +4,14 @@ import io
 import json
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from chained_logs import KEY
+from support import marked_log
 
+from agentmark import ChainWriter, LogWriter
 from agentmark.cli import main
 
 
@@ -82,6 +85,8 @@ def test_a_broken_line_is_a_finding_and_a_file_of_nothing_else_is_bad_input(
         ("chain log.jsonl --anchor abc", "anchor"),
         ("signing-key key.json", "exists already"),
         (f"{EMBED} --signing-key none.json", "give --chain as well"),
+        (f"{EMBED} --chain --former-key abc", "give --signing-key as well"),
+        (f"{EMBED} --chain --signer-file state", "give --signing-key as well"),
         (f"{EMBED} --chain --signing-key none.json", "none.json: cannot be read"),
         ("embed --key key.json --payload 42 --payload-len 8 --chain", "give --log as well"),
     ],
@@ -91,3 +96,36 @@ def test_bad_input_is_exit_two(run: Callable[..., tuple[int, str, str]], command
     status, _, err = run(command)
     assert status == 2
     assert message in err
+
+
+def test_text_of_the_file_does_not_steer_the_terminal(run: Callable[..., tuple[int, str, str]]) -> None:
+    """Colours, moves, bells, letters in reverse: names of sessions are whatever somebody wrote into the file."""
+    evil = "\x1b[2J\x9b1m\u202e\u2066\u200f\u061c\u2028"
+    records = [replace(record, session=evil + "0123456789") for record in marked_log(KEY, steps=4)]
+    with LogWriter("log.jsonl", chain=ChainWriter()) as log:
+        for record in records:
+            log.write(record)
+    lines = Path("log.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)
+    broken = json.dumps({"agentmark": evil}, ensure_ascii=False) + "\n"
+    Path("log.jsonl").write_text(lines[0] + lines[3] + broken + '{"' + evil, encoding="utf-8")
+    for command in ("chain log.jsonl", "chain log.jsonl --json"):
+        status, out, err = run(command)
+        assert status == 1
+        assert all(character == "\n" or character.isprintable() for character in out + err)
+        assert "\\u202e" in out
+    assert json.loads(out)["findings"][0]["session"].startswith(evil)
+
+
+def test_a_log_goes_on_under_a_new_key(run: Callable[..., tuple[int, str, str]]) -> None:
+    first, second = (run(f"signing-key {name}.json")[1].split()[-1] for name in ("first", "second"))
+    own = "--session s --first-step"
+    assert run(f"{EMBED} --chain --signing-key first.json {own} 0", WEIGHTS * 3)[0] == 0
+    assert run(f"{EMBED} --chain --signing-key second.json --former-key {first} {own} 3", WEIGHTS * 3)[0] == 0
+    status, out, _ = run(f"chain log.jsonl --public-key {first} --public-key {second}")
+    assert status == 0
+    assert out.startswith("Intact: 6 records of 1 session, all vouched for")
+    assert sorted(path.name for path in Path().glob("*.signer")) == sorted(
+        f"log.jsonl.{key[:16]}.signer" for key in (first, second)
+    )
+    assert run(f"{EMBED} --chain --signing-key second.json --signer-file kept --former-key {first}", WEIGHTS)[0] == 0
+    assert Path("kept").exists()

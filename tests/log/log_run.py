@@ -37,6 +37,7 @@ def _linked(records: list[StepRecord]) -> list[StepRecord]:
     chain = ChainWriter()
     linked = []
     for record in records:
-        linked.append(chain.link(replace(record)))
-        chain.observe(linked[-1])
+        line = chain.link(replace(record))
+        linked.append(line.record)
+        chain.appended(line)
     return linked

@@ -32,7 +32,7 @@ DOORS = {("cli", "demo"), ("__main__", "cli")}
 # Inside a room: modules (or folders) import those of lower ranks, and those of their own line as far as no cycle forms.
 INNER_RANKS = {
     "embed": (("session",), ("embedder",)),
-    "chain": (("links", "findings"), ("checkpoint",), ("session", "writer"), ("check",)),
+    "chain": (("links", "findings"), ("checkpoint",), ("state",), ("session", "writer"), ("check",)),
     "verify": (
         ("work",),
         ("search", "keyring", "prices"),
@@ -42,7 +42,12 @@ INNER_RANKS = {
         ("verifier",),
     ),
     # What writes a log never needs what reads one.
-    "log": (("sink", "append", "sync", "lines", "json_beginning"), ("jsonl", "rotating", "sqlite", "otel"), ("read",)),
+    "log": (
+        ("sink", "append", "sync", "lines", "json_beginning"),
+        ("signer_file",),
+        ("jsonl", "rotating", "sqlite", "otel"),
+        ("read",),
+    ),
     "audit": (("engine", "stretches"), ("case",)),
     "decide": (("forks",), ("decision", "forcing", "stats", "writing"), ("runs",), ("desk",), ("turn",), ("decider",)),
 }

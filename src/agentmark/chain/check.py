@@ -25,7 +25,7 @@ class ChainReport:
     record_count: int
     session_count: int
     checkpoint_count: int
-    # Records that a checkpoint vouches for: they and all before them are as they were when it was signed.
+    # Records that a checkpoint vouches for: its signer wrote them, and they are as they were when it was signed.
     checked_count: int
     signers: tuple[str, ...]
     last_checkpoint: str | None
@@ -88,7 +88,7 @@ def verify_chain(
         findings += check.findings
         checked += check.checked_count
         if testimony.genuine:
-            findings += check.unchecked()
+            findings += check.unvouched(testimony.last_line if lines is not None else 0)
     findings += _unchained(log, noun)
 
     # (3) Is anything gone altogether, or never covered?
@@ -151,6 +151,8 @@ class _Testimony:
         self.genuine: list[Checkpoint] = []
         self.stated: dict[str, dict[str, int]] = defaultdict(dict)
         self.findings: list[Finding] = []
+        # Where the last of those that count stands.
+        self.last_line = 0
         self._trusted = trusted
         # Where each well-signed checkpoint stands, by digest, in the order of the log.
         self._places: dict[str, str] = {}
@@ -180,6 +182,7 @@ class _Testimony:
         if self._trusted is None and self.genuine and checkpoint.public_key != self.genuine[0].public_key:
             find(FindingKind.FOREIGN_SIGNATURE, "is signed by another key than the first; say which keys you trust")
         self.genuine.append(checkpoint)
+        self.last_line = max(self.last_line, checkpoint.line or 0)
         for session, statement in checkpoint.sessions.items():
             self.stated[session][statement.head] = statement.count
 

@@ -17,6 +17,7 @@ class FindingKind(StrEnum):
     DUPLICATE = "duplicate"
     REORDERED = "reordered"
     UNCHAINED = "unchained"
+    UNVOUCHED = "unvouched"
     BAD_SIGNATURE = "bad signature"
     FOREIGN_SIGNATURE = "foreign signature"
     UNSIGNED = "unsigned"

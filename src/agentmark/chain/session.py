@@ -80,14 +80,32 @@ class SessionCheck:
     def checked_count(self) -> int:
         return sum([self._checked(segment) for segment in self._trunk])
 
-    def unchecked(self) -> list[Finding]:
-        """The records of which no checkpoint states a head at or after them."""
-        links = [link for segment in self._trunk for link in segment.links[self._checked(segment) :]]
-        if not links:
-            return []
-        first = min(links, key=lambda link: link.number)
-        sentence = f"{len(links)} records, the first at {self._place(first)}, are covered by no checkpoint"
-        return [self._finding(FindingKind.UNCHECKED, sentence, first, len(links))]
+    def unvouched(self, last_checkpoint: int) -> list[Finding]:
+        """The records of which no checkpoint states a head at or after them.
+
+        A signer states all that it wrote. So a record is not its own that follows the last one stated of its session,
+        and yet stands before a checkpoint, whose line is given.
+        """
+        vouched = max(self._stated.values(), default=0)
+        foreign: list[Link] = []
+        unchecked: list[Link] = []
+        for segment in self._trunk:
+            checked = self._checked(segment)
+            # Other runs lack what a checkpoint states because something was altered or removed: that has its own kind.
+            goes_on = vouched == 0 or (checked > 0 and self._stated[segment.links[checked - 1].digest] == vouched)
+            for link in segment.links[checked:]:
+                (foreign if goes_on and link.number < last_checkpoint else unchecked).append(link)
+        findings = []
+        if foreign:
+            first = min(foreign, key=lambda link: link.number)
+            sentence = f"{len(foreign)} records, the first at {self._place(first)}, stand before a checkpoint, and none"
+            sentence += " vouches for them: the signer did not write them, or had lost its state"
+            findings.append(self._finding(FindingKind.UNVOUCHED, sentence, first, len(foreign)))
+        if unchecked:
+            first = min(unchecked, key=lambda link: link.number)
+            sentence = f"{len(unchecked)} records, the first at {self._place(first)}, are covered by no checkpoint"
+            findings.append(self._finding(FindingKind.UNCHECKED, sentence, first, len(unchecked)))
+        return findings
 
     def _checked(self, segment: _Segment) -> int:
         return max([i for i, link in enumerate(segment.links, start=1) if link.digest in self._stated], default=0)

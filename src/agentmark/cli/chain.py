@@ -18,7 +18,8 @@ def add_parser(commands: Any) -> None:
     parser = new_command(
         commands,
         "chain",
-        "Show what was removed, inserted, altered or moved in a log that was written with a chain. Needs no secret.",
+        "Show what was removed, inserted, altered or moved in a log that was written with a chain, and what its signer "
+        "does not vouch for. Needs no secret.",
         "exit status: 0 intact, 1 findings, 2 bad input\n"
         "example:\n  agentmark chain log.jsonl --public-key 64-HEX-DIGITS",
     )
@@ -62,7 +63,7 @@ def _report_lines(report: ChainReport, *, trusted: bool) -> list[str]:
     lines = [report.sentence, ""]
     for finding in report.findings[:LISTED]:
         session = "" if finding.session is None else f"session {finding.session[:8]}: "
-        lines.append(f"  {finding.kind.value:<20}{session}{finding.sentence}")
+        lines.append(f"  {finding.kind.value:<20}{printable(session + finding.sentence)}")
     if len(report.findings) > LISTED:
         lines.append(f"  and {len(report.findings) - LISTED} more; --json lists all")
     if report.findings:

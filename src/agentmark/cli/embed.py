@@ -60,6 +60,19 @@ def add_parser(commands: Any) -> None:
     parser.add_argument(
         "--signing-key", type=Path, metavar="FILE", help="with --chain: also sign checkpoints (agentmark signing-key)"
     )
+    parser.add_argument(
+        "--former-key",
+        action="append",
+        default=[],
+        metavar="HEX",
+        help="with --signing-key: a public key that signed this log before; its sessions are gone on with",
+    )
+    parser.add_argument(
+        "--signer-file",
+        type=Path,
+        metavar="FILE",
+        help="with --signing-key: where to keep what was written with it (default: beside the log, as LOG.KEY.signer)",
+    )
     parser.set_defaults(run=run)
 
 
@@ -111,6 +124,9 @@ def _write(log: LogWriter, record: StepRecord) -> None:
 def _open_log(arguments: argparse.Namespace) -> LogWriter | None:
     if arguments.signing_key and not arguments.chain:
         raise SettingError("--signing-key", "signs the checkpoints of a chain; give --chain as well")
+    for option, given in (("--former-key", arguments.former_key), ("--signer-file", arguments.signer_file)):
+        if given and not arguments.signing_key:
+            raise SettingError(option, "is for a log that is signed; give --signing-key as well")
     if not arguments.log:
         if arguments.chain:
             raise SettingError("--chain", "links the records of a log; give --log as well")
@@ -118,4 +134,5 @@ def _open_log(arguments: argparse.Namespace) -> LogWriter | None:
     if not arguments.chain:
         return LogWriter(arguments.log)
     key = SigningKey.load(arguments.signing_key) if arguments.signing_key else None
-    return LogWriter(arguments.log, chain=ChainWriter(key))
+    chain = ChainWriter(key, predecessors=arguments.former_key)
+    return LogWriter(arguments.log, chain=chain, signer_file=arguments.signer_file)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from agentmark.core.errors import AgentMarkError
+from agentmark.core.prf import prf
 from agentmark.errors import how_to_install
 from agentmark.keys.secret import KEY_SIZE, Secret, json_or_none, read_private, weakness, without_secrets, write_private
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 SIGNING_KEY_FILE_VERSION = 1
 PUBLIC_KEY_SIZE = 32
 SIGNATURE_SIZE = 64
+TAG_SIZE = 16
 
 
 class SigningError(AgentMarkError, ValueError):
@@ -74,6 +76,11 @@ class SigningKey(Secret):
     def sign(self, label: bytes, message: bytes) -> str:
         """The signature in hexadecimal. The label says what is signed, so that it serves for nothing else."""
         return self._private.sign(_labelled(label, message)).hex()
+
+    def tag(self, label: bytes, message: bytes) -> bytes:
+        """What only the holder of this key can work out or check, in hexadecimal: for what the signer tells itself."""
+        # Another function of the secret than the one that signs (SHA-512, RFC 8032), under a label of its own.
+        return prf(self._secret, label, message, size=TAG_SIZE).hex().encode("ascii")
 
     def __repr__(self) -> str:
         return f"SigningKey(public_key={self.public_key!r})"

@@ -1,7 +1,8 @@
 """One line of a JSON-lines log: a record, a checkpoint, or the beginning of one that a crash cut short."""
 
+import io
+import os
 from collections.abc import Iterator
-from typing import IO
 
 from agentmark.chain.checkpoint import CHECKPOINT_MEMBER, Checkpoint
 from agentmark.core.strict_json import Pairs, StrictJsonError, parse_json_pairs
@@ -11,6 +12,29 @@ from agentmark.record import StepRecord
 # The longest line that is read, in bytes, and the most that it may take as objects of Python.
 MAX_LINE = 16 << 20
 MAX_PARSED = 256 << 20
+
+
+def reader_of(descriptor: int, begin: int) -> io.BufferedReader:
+    """The open file from this byte on. The descriptor stays open; where it stands in the file changes."""
+    file: io.BufferedReader = io.BufferedReader(io.FileIO(os.dup(descriptor)), 1 << 20)
+    file.seek(begin)
+    return file
+
+
+def bounded_lines(file: io.BufferedReader) -> Iterator[bytes]:
+    """The lines of a log that can be lines of ours; those beyond the limits are passed over, and never held."""
+    while line := file.readline(MAX_LINE + 1):
+        if len(line) > MAX_LINE and not line.endswith(b"\n"):
+            _pass_line(file)
+        elif len(line) <= MAX_LINE and not line.isspace() and parsed_size(line) <= MAX_PARSED:
+            yield line
+
+
+def _pass_line(file: io.BufferedReader) -> None:
+    while (part := file.peek()) and (end := part.find(b"\n")) < 0:
+        file.read(len(part))
+    if part:
+        file.read(end + 1)
 
 
 def parse_line(line: bytes, *, where: str, number: int | None = None) -> StepRecord | Checkpoint:
@@ -50,13 +74,3 @@ def parsed_size(text: bytes | str) -> int:
     if isinstance(text, str):
         return 200 * text.count("{") + 90 * text.count("[") + 100 * text.count(",") + 25 * text.count('"')
     return 200 * text.count(b"{") + 90 * text.count(b"[") + 100 * text.count(b",") + 25 * text.count(b'"')
-
-
-def lines_within(file: IO[bytes]) -> Iterator[bytes]:
-    """The lines of a file that can be lines of ours; blank ones, and those beyond the limits, are passed over."""
-    while line := file.readline(MAX_LINE + 1):
-        if len(line) > MAX_LINE:
-            while line and not line.endswith(b"\n"):
-                line = file.readline(MAX_LINE)
-        elif not line.isspace() and parsed_size(line) <= MAX_PARSED:
-            yield line

@@ -42,7 +42,7 @@ class RotatingLog(FileSink):
     ) -> None:
         """`keep` is how many full files stay, the newest ones; None keeps all. `compress` packs them with gzip."""
         if chain is not None:
-            fault = "a chain runs through one file: write it with LogWriter, and begin a new log and chain in its place"
+            fault = "a chain runs through one file: write it with LogWriter, and begin a new log under another name"
             raise SettingError("chain", fault)
         if max_bytes is None and max_age_s is None:
             raise SettingError("max_bytes", "give it or max_age_s: nothing says when to rotate")

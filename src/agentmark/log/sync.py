@@ -32,22 +32,23 @@ class Syncer:
         self._synced_at = clock()
         self._waiting = 0
 
-    def wrote(self, descriptor: int) -> None:
-        """Call it after each record."""
+    def wrote(self, *descriptors: int) -> None:
+        """Call it after each record, with the files that it is in; they are forced onto the disk in this order."""
         self._waiting += 1
         if self.policy == "always" or (self.policy == "interval" and self._is_due()):
-            self._sync(descriptor)
+            self._sync(descriptors)
 
-    def finish(self, descriptor: int) -> None:
-        """Call it before the file is closed or put aside."""
+    def finish(self, *descriptors: int) -> None:
+        """Call it before the files are closed or put aside."""
         if self.policy != "never" and self._waiting:
-            self._sync(descriptor)
+            self._sync(descriptors)
 
     def _is_due(self) -> bool:
         return self._waiting >= self._every_records or self._clock() - self._synced_at >= self._every_s
 
-    def _sync(self, descriptor: int) -> None:
-        os.fsync(descriptor)
+    def _sync(self, descriptors: tuple[int, ...]) -> None:
+        for descriptor in descriptors:
+            os.fsync(descriptor)
         self._waiting = 0
         self._synced_at = self._clock()
 

@@ -1,16 +1,21 @@
 """Text files: packed, cut, through a pipe, with rubbish at the head."""
 
 import gzip
+import json
 import os
 import threading
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from log_shapes import LINE, LINES, RUN, SHAPES
+from log_run import KEY
+from log_shapes import FOREIGN, LINE, LINES, RUN, SHAPES
+from support import marked_log
 
-from agentmark import RecordError
-from agentmark.log.read.open import open_log
+from agentmark import LogWriter, RecordError
+from agentmark.chain.writer import ChainWriter
+from agentmark.keys.signing import SigningKey
+from agentmark.log.read.open import open_log, read_log
 
 
 def pack_zstd(data: bytes) -> bytes:
@@ -74,3 +79,38 @@ def test_a_native_log_that_begins_with_rubbish_is_still_one(tmp_path: Path) -> N
         source = open_log(path, skip_bad=True)
         assert list(source) == RUN, rubbish
         assert len(source.summary.bad_lines) + len(source.summary.torn_lines) == 1
+
+
+@pytest.mark.parametrize("head", ["otlp", "langfuse", "page", "bracket", "unknown"])
+def test_a_foreign_line_at_the_head_hides_no_record_and_no_checkpoint(tmp_path: Path, head: str) -> None:
+    """Whatever the file is then taken for, the lines of ours in it are read as they were written, with their places."""
+    foreign = {
+        "otlp": json.dumps(FOREIGN["otlp"]), "langfuse": json.dumps(FOREIGN["langfuse"]), "page": '{"data": []}',
+        "bracket": "[", "unknown": '{"a": 1}',
+    }  # fmt: skip
+    path = tmp_path / "log"
+    with LogWriter(path, chain=ChainWriter(SigningKey(bytes(range(7, 39))), every=5)) as log:
+        for record in marked_log(KEY, steps=12):
+            log.write(record)
+    whole = read_log(path)
+    path.write_text(foreign[head] + "\n" + path.read_text() + '{"agentmark_checkpoint": 1}\n')
+    read = read_log(path, skip_bad=True)
+    assert read.records == whole.records
+    assert read.summary.checkpoints == whole.summary.checkpoints
+    assert len(read.summary.checkpoints) == 3
+    assert len(read.summary.bad_checkpoints) == 1
+    assert whole.lines is not None
+    assert read.lines == [line + 1 for line in whole.lines]
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_an_array_with_an_item_a_line_is_an_array(tmp_path: Path, count: int) -> None:
+    path = tmp_path / "log"
+    path.write_text("[\n" + ",\n".join(LINES[:count]) + "\n]\n")
+    assert read_log(path).records == RUN[:count]
+
+
+def test_a_row_that_is_no_object_stops_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    path.write_text(json.dumps(FOREIGN["otlp"]) + '\n5\n"agentmark"\n["agentmark"]\n' + LINES[0] + "\n")
+    assert read_log(path).records == RUN[:1]

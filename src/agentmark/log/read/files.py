@@ -21,4 +21,4 @@ def log_files(paths: Iterable[Path]) -> list[Path]:
 
 
 def _is_beside(file: Path) -> bool:
-    return file.name.startswith(".") or file.name.endswith((".lock", ".tmp", "-wal", "-shm"))
+    return file.name.startswith(".") or file.name.endswith((".lock", ".tmp", ".signer", "-wal", "-shm"))

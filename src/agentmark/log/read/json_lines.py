@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from agentmark.chain.checkpoint import Checkpoint
+from agentmark.chain.checkpoint import CHECKPOINT_MEMBER, Checkpoint
 from agentmark.log.lines import is_checkpoint, is_torn, parse_line
 from agentmark.log.read.events import BadCheckpoint, BadEntry, Entry, Event, FormatKnown, TornLine
 from agentmark.log.read.format import Format
@@ -38,12 +38,18 @@ def read_record_lines(stream: Stream, name: str, meter: Meter) -> Iterator[Event
         for number, line in lines_of(stream, name, meter):
             where = f"{name}:{number}"
             meter.parse(line, where, "line")
-            yield _read_line(line, where, number)
+            yield read_record_line(line, where, number)
     except DamagedError as damage:
         yield TornLine(damage.line)
 
 
-def _read_line(line: bytes, where: str, number: int) -> Event:
+def is_own(content: object) -> bool:
+    """Whether a line that holds this means to be one of AgentMark's own: a record, or a checkpoint."""
+    return isinstance(content, dict) and ("agentmark" in content or CHECKPOINT_MEMBER in content)
+
+
+def read_record_line(line: bytes, where: str, number: int) -> Event:
+    """A line as it was written: a record, a checkpoint, or what is left of one."""
     stripped = line.strip()
     try:
         content = parse_line(stripped, where=where, number=number)

@@ -4,12 +4,11 @@ from collections.abc import Iterator, Sequence
 from enum import Enum, auto
 from pathlib import Path
 
-from agentmark.chain.checkpoint import CHECKPOINT_MEMBER
 from agentmark.core.strict_json import StrictJsonError
 from agentmark.log.lines import LINE_BEGINNING, is_torn
 from agentmark.log.read.events import BadEntry, Damage, Event, TornLine
 from agentmark.log.read.format import FormatTable
-from agentmark.log.read.json_lines import read_record_lines
+from agentmark.log.read.json_lines import is_own, read_record_line, read_record_lines
 from agentmark.log.read.json_text import CutShortError, array_items, decode_utf8, parse_document, parse_row
 from agentmark.log.read.meter import Meter
 from agentmark.log.read.packing import DamagedError, Stream, lines_of, read_document, rewound
@@ -61,8 +60,9 @@ def _layout_of(head: bytes, table: FormatTable, *, whole: bool) -> Layout | None
     lines = start.split(b"\n", LOOK_LINES)
     complete = lines if whole else lines[:-1]
     told = [_layout_told_by(line.strip(), table) for line in complete[:LOOK_LINES]]
-    # The lines of an array end in commas, and say nothing by themselves.
-    if start.startswith(b"[") and (lines[0].strip() == b"[" or Layout.RECORD_LINES not in told):
+    # The lines of an array end in commas, all but its last, and say nothing by themselves.
+    record_lines = told.count(Layout.RECORD_LINES)
+    if start.startswith(b"[") and record_lines <= (1 if lines[0].strip() == b"[" else 0):
         return Layout.ARRAY
     if layout := next(filter(None, told), None):
         return layout
@@ -81,7 +81,7 @@ def _layout_told_by(line: bytes, table: FormatTable) -> Layout | None:
         content = parse_row(line.decode("utf-8"))
     except (StrictJsonError, UnicodeDecodeError):
         return Layout.RECORD_LINES if line.startswith(LINE_BEGINNING) and not line.endswith(b",") else None
-    if "agentmark" in content or CHECKPOINT_MEMBER in content:
+    if is_own(content):
         return Layout.RECORD_LINES
     # A page of rows, or a data frame, is read alike, whether it is a line or a document.
     return Layout.ROW_LINES if table.knows(content) else None
@@ -110,7 +110,11 @@ def _read_row_line(line: bytes, number: int, where: str, table: FormatTable) -> 
     except RecordError as error:
         yield BadEntry(error)
         return
-    yield from table.read_row(content, where)
+    if is_own(content):
+        # A foreign line above them must not make records of ours lose their lines, or their checkpoints.
+        yield read_record_line(line, where, number)
+    else:
+        yield from table.read_row(content, where)
 
 
 def _read_array(stream: Stream, path: Path, table: FormatTable, meter: Meter) -> Iterator[Event]:
