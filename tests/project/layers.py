@@ -34,11 +34,11 @@ INNER_RANKS = {
     "embed": (("session",), ("embedder",)),
     "chain": (("links", "findings"), ("checkpoint",), ("session", "writer"), ("check",)),
     "verify": (
-        ("search", "keyring", "prices"),
+        ("search", "keyring", "prices", "reading_bytes"),
         ("intake", "candidates", "tamper"),
-        ("state", "verdict"),
-        ("judge",),
-        ("verifier",),
+        ("state", "verdict", "arrivals"),
+        ("judge", "followed"),
+        ("verifier", "monitor"),
     ),
     # What writes a log never needs what reads one.
     "log": (("sink", "append", "sync", "lines"), ("jsonl", "rotating", "sqlite", "otel"), ("read",)),

@@ -36,10 +36,17 @@ class Evidence:
 
     def update(self, e_value: float) -> None:
         """Multiply one step's e-value in."""
+        self.multiply(self.factors(e_value))
+
+    def factors(self, e_value: float) -> list[float]:
+        """log2 of what a step with this e-value multiplies in, for each noise rate."""
+        mixed = [(1 - rate) * e_value + rate for rate in self.noise_rates]
+        return [log2(factor) if factor > 0 else IMPOSSIBLE for factor in mixed]
+
+    def multiply(self, factors: Sequence[float]) -> None:
+        """Take in one step whose factors are known: where many payloads are followed, they share them."""
         self.steps += 1
-        for i, rate in enumerate(self.noise_rates):
-            mixed = (1 - rate) * e_value + rate
-            self._sums[i] += log2(mixed) if mixed > 0 else IMPOSSIBLE
+        self._sums = [total + factor for total, factor in zip(self._sums, factors, strict=True)]
 
     @property
     def bits(self) -> float:
