@@ -6,6 +6,7 @@ probability at most 2^-b, at any time (Ville). A step that is wrong with probabi
 """
 
 from collections.abc import Sequence
+from functools import lru_cache
 from math import log2
 from struct import Struct
 from typing import Self
@@ -19,10 +20,15 @@ _DOUBLE = Struct(">d")
 IMPOSSIBLE = float("-inf")
 
 
+@lru_cache(maxsize=64)
+def _logs(prior: tuple[float, ...]) -> tuple[float, ...]:
+    return tuple([log2(weight) if weight > 0 else IMPOSSIBLE for weight in prior])
+
+
 class Evidence:
     """log2 of the product of e-values, for each noise rate."""
 
-    __slots__ = ("_sums", "noise_rates", "prior", "steps")
+    __slots__ = ("_log_prior", "_sums", "noise_rates", "prior", "steps")
 
     def __init__(self, noise_rates: Sequence[float] = NOISE_RATES, prior: Sequence[float] | None = None) -> None:
         self.noise_rates = tuple(noise_rates)
@@ -31,6 +37,7 @@ class Evidence:
         self.prior = tuple(prior)
         if len(self.prior) != len(self.noise_rates) or any(not 0 <= rate < 1 for rate in self.noise_rates):
             raise ValueError("noise rates lie in [0, 1), each with its prior weight")
+        self._log_prior = _logs(self.prior)
         self.steps = 0
         self._sums = [0.0] * len(self.noise_rates)
 
@@ -51,7 +58,7 @@ class Evidence:
     @property
     def bits(self) -> float:
         """log2 of the mixture over noise rates: a bound of 2^-bits on a false claim."""
-        weighted = [total + log2(weight) for total, weight in zip(self._sums, self.prior, strict=True) if weight > 0]
+        weighted = [total + weight for total, weight in zip(self._sums, self._log_prior, strict=True)]
         top = max(weighted)
         if top == IMPOSSIBLE:
             return IMPOSSIBLE

@@ -6,8 +6,8 @@ supermartingale, and whichever is found to have reached 1 / threshold, at any ti
 probability at most `threshold` if it is false (Ville).
 """
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from hashlib import blake2b
 from math import log2
 from operator import index
@@ -47,6 +47,8 @@ class Question:
     payload_len: int | None = None
     claim: PayloadLike = None
     registry: Registry | None = None
+    # The lengths asked about so far, each with the claim as a payload of it.
+    _claims: dict[int, int | None] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:
         if not SMALLEST_RATE <= self.threshold < 1:
@@ -143,6 +145,11 @@ class Question:
 
     def _claimed(self, payload_len: int) -> int | None:
         """The payload that is claimed, as one of this length; None if it cannot be."""
+        if payload_len not in self._claims:
+            self._claims[payload_len] = self._claim_as(payload_len)
+        return self._claims[payload_len]
+
+    def _claim_as(self, payload_len: int) -> int | None:
         claim = self.claim
         if isinstance(claim, SupportsIndex) and not isinstance(claim, bool):
             number = index(claim)
@@ -155,22 +162,28 @@ class Question:
 
 @dataclass(slots=True)
 class Process:
-    """One payload: its evidence now, and the most that it ever had."""
+    """One payload, and its evidence."""
 
     payload: int
     bits_paid: float
     evidence: Evidence
-    # The evidence when it was highest; that of no step at all is 0.
-    most_bits: float = 0.0
     alarmed: bool = False
+    # The evidence in bits, as long as no step has come since: looking at many payloads is then cheap.
+    _bits: float | None = 0.0
+
+    @property
+    def bits(self) -> float:
+        if self._bits is None:
+            self._bits = self.evidence.bits
+        return self._bits
 
     @property
     def surplus(self) -> float:
-        return self.evidence.bits - self.bits_paid
+        return self.bits - self.bits_paid
 
-    @property
-    def most_surplus(self) -> float:
-        return self.most_bits - self.bits_paid
+    def multiply(self, factors: list[float]) -> None:
+        self.evidence.multiply(factors)
+        self._bits = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,6 +205,9 @@ class Followed:
         self.length_bits = question.length_bits(place)
         self.steps = 0
         self.searches = 0
+        # The largest surplus that any payload of this length ever had.
+        self.most_surplus = -self.length_bits - question.cheapest_bits(payload_len)
+        self._best: Process | None = None
         self._processes: dict[int, Process] = {}
         payloads = question.payloads(payload_len)
         self._searches = payloads is None
@@ -203,13 +219,17 @@ class Followed:
         self._next_search = 1
 
     @property
-    def processes(self) -> list[Process]:
-        return list(self._processes.values())
+    def best(self) -> Process | None:
+        """The payload with the largest surplus now; None if nobody is followed yet."""
+        if self._best is None:
+            self._best = max(self._processes.values(), key=lambda process: process.surplus, default=None)
+        return self._best
 
     def take(self, reading: Reading, number: int) -> list[Crossing]:
         """Multiply one step in; who has reached the line with it, or is found to have done so before."""
         self.steps += 1
-        crossings = list(_crossings(self._processes.values(), reading, number, self._question.bits_needed))
+        self._best = None
+        crossings = self._multiply(list(self._processes.values()), reading, number)
         if self._searches:
             self._kept.append((number, b"".join(reading_parts(reading))))
             self._potential_bits += reading.most_bits
@@ -234,8 +254,30 @@ class Followed:
             process = self._follow(payload)
             # What it would have shown had it been followed from the start: it was one of those paid for all along.
             for (number, _), reading in zip(self._kept, readings, strict=True):
-                crossings += _crossings([process], reading, number, self._question.bits_needed)
+                crossings += self._multiply([process], reading, number)
         self._drop_the_least()
+        return crossings
+
+    def _multiply(self, processes: list[Process], reading: Reading, number: int) -> list[Crossing]:
+        """Multiply one step into these; those that reach the line with it."""
+        crossings = []
+        # Most payloads have the same few e-values.
+        factors: dict[float, list[float]] = {}
+        for process in processes:
+            e_value = reading.e_value(process.payload)
+            if e_value not in factors:
+                factors[e_value] = process.evidence.factors(e_value)
+            process.multiply(factors[e_value])
+            # Evidence grows with no other step.
+            if e_value <= 1:
+                continue
+            surplus = process.surplus
+            if surplus <= self.most_surplus and surplus < self._question.bits_needed:
+                continue
+            self.most_surplus = max(self.most_surplus, surplus)
+            if not process.alarmed and surplus >= self._question.bits_needed:
+                process.alarmed = True
+                crossings.append(Crossing(process.payload, number, process.bits, process.bits_paid))
         return crossings
 
     def _drop_the_least(self) -> None:
@@ -265,10 +307,8 @@ class Followed:
             "searches": self.searches,
             "next_search": self._next_search,
             "potential_bits": self._potential_bits.hex(),
-            "processes": [
-                [f"{p.payload:x}", p.evidence.to_bytes().hex(), p.most_bits.hex(), p.alarmed]
-                for p in self._processes.values()
-            ],
+            "most_surplus": self.most_surplus.hex(),
+            "processes": [[f"{p.payload:x}", p.evidence.to_bytes().hex(), p.alarmed] for p in self._processes.values()],
         }
 
     def kept_steps(self) -> list[bytes]:
@@ -280,41 +320,22 @@ class Followed:
         self.searches = _whole(head["searches"])
         self._next_search = _whole(head["next_search"])
         self._potential_bits = _double(head["potential_bits"])
+        self.most_surplus = _double(head["most_surplus"])
         processes = head["processes"]
         if not isinstance(processes, list) or (not self._searches and len(processes) != len(self._processes)):
             raise ValueError("other payloads were followed")
         self._processes = {}
-        for payload, evidence, most_bits, alarmed in processes:
+        for payload, evidence, alarmed in processes:
             process = self._follow(int(payload, 16))
-            process.evidence = Evidence.from_bytes(bytes.fromhex(evidence))
+            process.evidence, process._bits = Evidence.from_bytes(bytes.fromhex(evidence)), None
             if process.evidence.noise_rates != self._question.noise_rates:
                 raise ValueError("evidence under other noise rates")
-            process.most_bits = _double(most_bits)
             process.alarmed = bool(alarmed)
         for entry in kept:
             self._unpacked(entry[_PLACE.size :])
             self._kept.append((_PLACE.unpack_from(entry)[0], entry[_PLACE.size :]))
         if self._searches and len(self._kept) != self.steps:
             raise ValueError("steps are missing")
-
-
-def _crossings(processes: Iterable[Process], reading: Reading, number: int, bits_needed: float) -> Iterator[Crossing]:
-    factors: dict[float, list[float]] = {}
-    for process in processes:
-        e_value = reading.e_value(process.payload)
-        if e_value not in factors:
-            factors[e_value] = process.evidence.factors(e_value)
-        process.evidence.multiply(factors[e_value])
-        # Evidence grows with no other step.
-        if e_value <= 1:
-            continue
-        bits = process.evidence.bits
-        if bits <= process.most_bits:
-            continue
-        process.most_bits = bits
-        if not process.alarmed and bits - process.bits_paid >= bits_needed:
-            process.alarmed = True
-            yield Crossing(process.payload, number, bits, process.bits_paid)
 
 
 def _whole(number: object) -> int:

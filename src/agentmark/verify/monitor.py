@@ -265,17 +265,17 @@ class Monitor:
 
     def status(self) -> MonitorStatus:
         """Where it stands. Looking changes nothing, and costs nothing."""
-        processes = [process for followed in self._lengths.values() for process in followed.processes]
-        best = max(processes, key=lambda process: process.surplus, default=None)
+        candidates = [followed.best for followed in self._lengths.values()]
+        best = max([process for process in candidates if process], key=lambda process: process.surplus, default=None)
         # Before any step, and where a search has found nobody yet: no evidence, for the price of the cheapest.
         least = self._cheapest()
         return MonitorStatus(
             threshold=self._question.threshold,
             records=self._records,
             alarms=tuple(self._alarms),
-            evidence_bits=0.0 if best is None else best.evidence.bits,
+            evidence_bits=0.0 if best is None else best.bits,
             bits_paid=least if best is None else best.bits_paid,
-            most_surplus=max([-least, *[process.most_surplus for process in processes]]),
+            most_surplus=max([-least, *[followed.most_surplus for followed in self._lengths.values()]]),
             arrivals=Counter(self._contexts.arrivals),
             lengths=tuple(
                 [
