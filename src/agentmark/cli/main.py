@@ -6,12 +6,12 @@ import sys
 import traceback
 from collections.abc import Sequence
 
-from agentmark.cli import calibrate, chain, demo, embed, identity, inspect, keygen, lab, power, signing, verify
+from agentmark.cli import calibrate, chain, demo, embed, identity, inspect, keygen, lab, monitor, power, signing, verify
 from agentmark.cli.common import EXIT_BAD_INPUT, EXIT_BROKEN_PIPE, EXIT_FAULT, EXIT_INTERRUPTED, printable
 from agentmark.core.errors import AgentMarkError
 from agentmark.version import __version__
 
-COMMANDS = (keygen, identity, embed, verify, inspect, power, signing, chain, calibrate, demo)
+COMMANDS = (keygen, identity, embed, verify, monitor, inspect, power, signing, chain, calibrate, demo)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

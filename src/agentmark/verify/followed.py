@@ -9,7 +9,7 @@ probability at most `threshold` if it is false (Ville).
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
-from math import log2
+from math import inf, log2
 from operator import index
 from struct import Struct
 from typing import SupportsIndex
@@ -181,6 +181,11 @@ class Process:
     def surplus(self) -> float:
         return self.bits - self.bits_paid
 
+    @property
+    def at_most(self) -> float:
+        """What the surplus does not exceed."""
+        return self.evidence.at_most_bits - self.bits_paid
+
     def multiply(self, factors: list[float]) -> None:
         self.evidence.multiply(factors)
         self._bits = None
@@ -222,7 +227,11 @@ class Followed:
     def best(self) -> Process | None:
         """The payload with the largest surplus now; None if nobody is followed yet."""
         if self._best is None:
-            self._best = max(self._processes.values(), key=lambda process: process.surplus, default=None)
+            most = -inf
+            for process in self._processes.values():
+                # Most are far behind, and one need not know how far.
+                if process.at_most >= most and (self._best is None or process.surplus > most):
+                    self._best, most = process, process.surplus
         return self._best
 
     def take(self, reading: Reading, number: int) -> list[Crossing]:
@@ -263,19 +272,19 @@ class Followed:
         crossings = []
         # Most payloads have the same few e-values.
         factors: dict[float, list[float]] = {}
+        bits_needed = self._question.bits_needed
         for process in processes:
             e_value = reading.e_value(process.payload)
             if e_value not in factors:
                 factors[e_value] = process.evidence.factors(e_value)
             process.multiply(factors[e_value])
-            # Evidence grows with no other step.
-            if e_value <= 1:
+            # Evidence grows with no other step, and most of what grows is far behind.
+            at_most = process.at_most
+            if e_value <= 1 or (at_most < bits_needed and at_most <= self.most_surplus):
                 continue
             surplus = process.surplus
-            if surplus <= self.most_surplus and surplus < self._question.bits_needed:
-                continue
             self.most_surplus = max(self.most_surplus, surplus)
-            if not process.alarmed and surplus >= self._question.bits_needed:
+            if not process.alarmed and surplus >= bits_needed:
                 process.alarmed = True
                 crossings.append(Crossing(process.payload, number, process.bits, process.bits_paid))
         return crossings

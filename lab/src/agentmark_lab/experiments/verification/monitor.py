@@ -309,11 +309,11 @@ def _attack_table(
         f"two), sees the surplus after every record and writes {FRESH_STEPS} fresh steps or some more, besides "
         "copies. Withdrawing: after each step with which the surplus fell, copies of it with another choice, with "
         "`enforced: false`, unmarked, or of another length. Moving: blocks that make each of eight lengths the "
-        "majority once, then on with the best (4 to 11 bits; open decoding 0 to 7; a registry fixes its length). Replaying: what raised "
-        "the surplus again as it was, under another session and step, or in part. Claims: one payload; registry: 16 "
-        "names of 8 bits; open decoding: 4 bits. Every log has a key of its own; the fifteen cells of one log share "
-        "it and its fresh steps, so that cells depend on each other, and logs within a cell do not. `verify` judges "
-        "the whole log anew after every record, on fewer logs."
+        "majority once, then on with the best (4 to 11 bits; open decoding 0 to 7; a registry fixes its length). "
+        "Replaying: what raised the surplus again as it was, under another session and step, or in part. Claims: one "
+        "payload; registry: 16 names of 8 bits; open decoding: 4 bits. Every log has a key of its own; the fifteen "
+        "cells of one log share it and its fresh steps, so that cells depend on each other, and logs within a cell do "
+        "not. `verify` judges the whole log anew after every record, on fewer logs."
     )
     return Table("Accepted, although made without the key", columns, rows, note)
 
