@@ -296,20 +296,21 @@ def _standard_input() -> Iterator[StepRecord | Note]:
 
 
 def _followed(paths: list[Path], poll_s: float) -> Iterator[StepRecord | Note]:
-    logs = [GrowingLog(path) for path in paths]
-    for log in logs:
-        if log.path.is_dir():
-            raise SettingError("--follow", f"{log.path} is a folder; name the files")
-        if not log.path.exists():
-            yield Note(f"{log.path}: is not there yet")
-    while True:
-        came = False
+    with contextlib.ExitStack() as stack:
+        logs = [stack.enter_context(contextlib.closing(GrowingLog(path))) for path in paths]
         for log in logs:
-            for item in log.poll():
-                came = True
-                yield item
-        if not came:
-            time.sleep(poll_s)
+            if log.path.is_dir():
+                raise SettingError("--follow", f"{log.path} is a folder; name the files")
+            if not log.path.exists():
+                yield Note(f"{log.path}: is not there yet")
+        while True:
+            came = False
+            for log in logs:
+                for item in log.poll():
+                    came = True
+                    yield item
+            if not came:
+                time.sleep(poll_s)
 
 
 # Out -----------------------------------------------------------------------------------------------------------------
