@@ -38,7 +38,7 @@ HEADLINES: dict[str, tuple[str, ...]] = {
     ),
     "monitor": (
         "raises the alarm more often",
-        "beat `verify`",
+        "beats `verify`",
     ),
     "identification": (
         "median",

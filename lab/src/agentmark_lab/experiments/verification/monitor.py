@@ -16,7 +16,6 @@ from agentmark_lab.experiments.verification.watching import (
     CLAIM,
     CLAIMED,
     FRESH_STEPS,
-    MOVING,
     NAMES,
     OPEN,
     QUESTIONS,
@@ -268,13 +267,16 @@ def _findings(
 
 def _verify_claim(counts: Counter[CellName], logs: Counter[CellName]) -> Claim:
     """The attacks are real: they beat what takes records back."""
-    cells = {attack: (VERIFY, "F", CLAIM, attack) for attack in (RETRACTING, TOGETHER, MOVING)}
-    shares = [f"{name}: {counts[cell]} of {logs[cell]}" for name, cell in cells.items()]
-    low = exact_interval(counts[cells[RETRACTING]], logs[cells[RETRACTING]]).low
+    cells = [cell for cell in logs if cell[0] == VERIFY and cell[2] == CLAIM]
+    lows = {cell: exact_interval(counts[cell], logs[cell]).low for cell in cells}
+    said = {cell: f"{cell[1]} {cell[3]}: {counts[cell]} of {logs[cell]}" for cell in cells}
+    beaten = [said[cell] for cell, low in lows.items() if low > LEVEL]
+    others = [said[cell] for cell, low in lows.items() if low <= LEVEL]
     return Claim(
-        f"The same adversaries beat `verify` when it is asked after every record at {LEVEL:g} and shows its numbers "
-        f"(F, claim): {'; '.join(shares)}. What it bounds is one look at a log that is all there.",
-        low > LEVEL,
+        f"Withdrawing steps beats `verify` when it is asked after every record at {LEVEL:g} and shows its numbers "
+        f"(claims): {'; '.join(beaten) or 'nobody'} (lower exact limits above the level). What it bounds is one look at "
+        f"a log that is all there. Not seen to go beyond the level: {'; '.join(others) or 'none'}.",
+        all(low > LEVEL for cell, low in lows.items() if cell[3] in (RETRACTING, TOGETHER)),
     )
 
 
@@ -302,7 +304,7 @@ def _attack_table(
             cell = (watcher, scheme, question, attack)
             row += [logs[cell], _share(counts[cell], logs[cell])] if cell in cells else ["", ""]
         rows.append(row)
-    columns = ["scheme", "question", "the adversary", "logs", "monitor: alarms", "logs ", "verify: accepted"]
+    columns = ["scheme", "question", "the adversary", "logs", "monitor: alarms", "logs of verify", "verify: accepted"]
     note = (
         f"Share of logs that are ever accepted at {LEVEL:g}, in brackets the exact 95 % interval of the single cell. "
         "Hypothesis: at most the level. The adversary has no key, chooses even lists (F: two or four behaviors, R: "
@@ -313,7 +315,7 @@ def _attack_table(
         "Replaying: what raised the surplus again as it was, under another session and step, or in part. Claims: one "
         "payload; registry: 16 names of 8 bits; open decoding: 4 bits. Every log has a key of its own; the fifteen "
         "cells of one log share it and its fresh steps, so that cells depend on each other, and logs within a cell do "
-        "not. `verify` judges the whole log anew after every record, on fewer logs."
+        "not; where copies change nothing, cells are equal. `verify` judges the whole log anew after every record, on fewer logs."
     )
     return Table("Accepted, although made without the key", columns, rows, note)
 
