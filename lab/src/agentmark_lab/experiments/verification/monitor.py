@@ -274,8 +274,8 @@ def _verify_claim(counts: Counter[CellName], logs: Counter[CellName]) -> Claim:
     others = [said[cell] for cell, low in lows.items() if low <= LEVEL]
     return Claim(
         f"Withdrawing steps beats `verify` when it is asked after every record at {LEVEL:g} and shows its numbers "
-        f"(claims): {'; '.join(beaten) or 'nobody'} (lower exact limits above the level). What it bounds is one look at "
-        f"a log that is all there. Not seen to go beyond the level: {'; '.join(others) or 'none'}.",
+        f"(claims): {'; '.join(beaten) or 'nobody'} (lower exact limits above the level). What it bounds is one look "
+        f"at a log that is all there. Not seen to go beyond the level: {'; '.join(others) or 'none'}.",
         all(low > LEVEL for cell, low in lows.items() if cell[3] in (RETRACTING, TOGETHER)),
     )
 
@@ -315,7 +315,8 @@ def _attack_table(
         "Replaying: what raised the surplus again as it was, under another session and step, or in part. Claims: one "
         "payload; registry: 16 names of 8 bits; open decoding: 4 bits. Every log has a key of its own; the fifteen "
         "cells of one log share it and its fresh steps, so that cells depend on each other, and logs within a cell do "
-        "not; where copies change nothing, cells are equal. `verify` judges the whole log anew after every record, on fewer logs."
+        "not; where copies change nothing, cells are equal. `verify` judges the whole log anew after every record, on "
+        "fewer logs."
     )
     return Table("Accepted, although made without the key", columns, rows, note)
 
