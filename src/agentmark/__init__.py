@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from agentmark.log.sink import Sink
     from agentmark.log.sqlite import SqliteLog
     from agentmark.record import RecordError, RecordVersionError, StepRecord
+    from agentmark.verify.monitor import Alarm, Monitor, MonitorStateError, MonitorStatus
     from agentmark.verify.stranger import StrangerView
     from agentmark.verify.verdict import Placement, Segment, Verdict
     from agentmark.verify.verifier import Verifier
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
 # Where each public name lives. It is imported when it is first used: an agent that only marks loads no verifier.
 _HOMES = {
     "AgentMarkError": "agentmark.core.errors",
+    "Alarm": "agentmark.verify.monitor",
     "Answer": "agentmark.audit.case",
     "BehaviorDistribution": "agentmark.core.distribution",
     "Case": "agentmark.audit.case",
@@ -60,6 +62,9 @@ _HOMES = {
     "LogWriter": "agentmark.log.jsonl",
     "LostPlace": "agentmark.audit.case",
     "MissingExtraError": "agentmark.errors",
+    "Monitor": "agentmark.verify.monitor",
+    "MonitorStateError": "agentmark.verify.monitor",
+    "MonitorStatus": "agentmark.verify.monitor",
     "OtelSink": "agentmark.log.otel",
     "PayloadError": "agentmark.core.errors",
     "Placement": "agentmark.verify.verdict",
@@ -105,6 +110,7 @@ def __dir__() -> list[str]:
 
 __all__ = [
     "AgentMarkError",
+    "Alarm",
     "Answer",
     "BehaviorDistribution",
     "Case",
@@ -124,6 +130,9 @@ __all__ = [
     "LogWriter",
     "LostPlace",
     "MissingExtraError",
+    "Monitor",
+    "MonitorStateError",
+    "MonitorStatus",
     "OtelSink",
     "PayloadError",
     "Placement",

@@ -35,11 +35,11 @@ INNER_RANKS = {
     "chain": (("links", "findings"), ("checkpoint",), ("state",), ("session", "writer"), ("check",)),
     "verify": (
         ("work",),
-        ("search", "keyring", "prices"),
+        ("search", "keyring", "prices", "reading_bytes"),
         ("intake", "candidates", "stranger"),
-        ("state", "verdict", "tamper"),
-        ("judge",),
-        ("verifier",),
+        ("state", "verdict", "tamper", "arrivals"),
+        ("judge", "followed"),
+        ("verifier", "monitor"),
     ),
     # What writes a log never needs what reads one.
     "log": (

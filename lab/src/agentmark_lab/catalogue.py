@@ -38,6 +38,7 @@ GROUPS = (
         "Does the false-positive bound hold, and how soon is an identity named?",
         {
             "validity": "validity",
+            "monitor": "monitor",
             "evidence_power": "evidence_power",
             "single_episode": "single_episode",
             "registry_scale": "registry_scale",

@@ -36,6 +36,10 @@ HEADLINES: dict[str, tuple[str, ...]] = {
         "accepted more often than the bound",
         "mean e-value",
     ),
+    "monitor": (
+        "raises the alarm more often",
+        "beats `verify`",
+    ),
     "identification": (
         "median",
         "nobody is named",

@@ -7,7 +7,7 @@ import traceback
 from collections.abc import Sequence
 from typing import NoReturn
 
-from agentmark.cli import calibrate, chain, demo, embed, identity, inspect, keygen, lab, power, signing, verify
+from agentmark.cli import calibrate, chain, demo, embed, identity, inspect, keygen, lab, monitor, power, signing, verify
 from agentmark.cli.common import EXIT_BAD_INPUT, EXIT_BROKEN_PIPE, EXIT_FAULT, EXIT_INTERRUPTED, printable
 from agentmark.cli.streams import OUTPUT, safe_streams
 from agentmark.core.errors import AgentMarkError
@@ -15,7 +15,7 @@ from agentmark.errors import SettingError
 from agentmark.keys.secret import without_secrets
 from agentmark.version import __version__
 
-COMMANDS = (keygen, identity, embed, verify, inspect, power, signing, chain, calibrate, demo)
+COMMANDS = (keygen, identity, embed, verify, monitor, inspect, power, signing, chain, calibrate, demo)
 
 # Longer errors repeat a file or an argument rather than say what is wrong with it.
 MAX_ERROR_LEN = 2000

@@ -6,6 +6,7 @@ probability at most 2^-b, at any time (Ville). A step that is wrong with probabi
 """
 
 from collections.abc import Sequence
+from functools import lru_cache
 from math import log2
 from struct import Struct
 from typing import Self
@@ -19,10 +20,15 @@ _DOUBLE = Struct(">d")
 IMPOSSIBLE = float("-inf")
 
 
+@lru_cache(maxsize=64)
+def _logs(prior: tuple[float, ...]) -> tuple[float, ...]:
+    return tuple([log2(weight) if weight > 0 else IMPOSSIBLE for weight in prior])
+
+
 class Evidence:
     """log2 of the product of e-values, for each noise rate."""
 
-    __slots__ = ("_sums", "noise_rates", "prior", "steps")
+    __slots__ = ("_log_prior", "_sums", "noise_rates", "prior", "steps")
 
     def __init__(self, noise_rates: Sequence[float] = NOISE_RATES, prior: Sequence[float] | None = None) -> None:
         self.noise_rates = tuple(noise_rates)
@@ -31,24 +37,37 @@ class Evidence:
         self.prior = tuple(prior)
         if len(self.prior) != len(self.noise_rates) or any(not 0 <= rate < 1 for rate in self.noise_rates):
             raise ValueError("noise rates lie in [0, 1), each with its prior weight")
+        self._log_prior = _logs(self.prior)
         self.steps = 0
         self._sums = [0.0] * len(self.noise_rates)
 
     def update(self, e_value: float) -> None:
         """Multiply one step's e-value in."""
+        self.multiply(self.factors(e_value))
+
+    def factors(self, e_value: float) -> list[float]:
+        """log2 of what a step with this e-value multiplies in, for each noise rate."""
+        mixed = [(1 - rate) * e_value + rate for rate in self.noise_rates]
+        return [log2(factor) if factor > 0 else IMPOSSIBLE for factor in mixed]
+
+    def multiply(self, factors: Sequence[float]) -> None:
+        """Take in one step whose factors are known: where many payloads are followed, they share them."""
         self.steps += 1
-        for i, rate in enumerate(self.noise_rates):
-            mixed = (1 - rate) * e_value + rate
-            self._sums[i] += log2(mixed) if mixed > 0 else IMPOSSIBLE
+        self._sums = [total + factor for total, factor in zip(self._sums, factors, strict=True)]
 
     @property
     def bits(self) -> float:
         """log2 of the mixture over noise rates: a bound of 2^-bits on a false claim."""
-        weighted = [total + log2(weight) for total, weight in zip(self._sums, self.prior, strict=True) if weight > 0]
+        weighted = [total + weight for total, weight in zip(self._sums, self._log_prior, strict=True)]
         top = max(weighted)
         if top == IMPOSSIBLE:
             return IMPOSSIBLE
         return top + log2(sum([2.0 ** (term - top) for term in weighted]))
+
+    @property
+    def at_most_bits(self) -> float:
+        """What `bits` does not exceed: the evidence under the rate that suits the steps best. Cheaper to have."""
+        return max(self._sums)
 
     @property
     def likely_noise(self) -> float:

@@ -11,6 +11,9 @@ from agentmark.record import StepRecord
 
 KEYRING_CHECK = b"agentmark/1 keyring check"
 CHECK_SIZE = 16
+# No context has this digest: those are hashes under a label of their own.
+SEAL_CONTEXT = blake2b(b"agentmark/1 keyring seal", digest_size=DIGEST_SIZE).digest()
+SEAL_SIZE = 32
 
 
 class Keyring:
@@ -51,3 +54,10 @@ class Keyring:
         if self._any_key is not None:
             state.update(b"any key id\0" + self._any_key.step_key(bytes(DIGEST_SIZE), 0))
         return state.digest()
+
+    def seal(self, data: bytes) -> bytes:
+        """A tag on bytes: whoever does not hold these keys can neither make one nor alter what it stands on."""
+        sealing = blake2b(KEYRING_CHECK + b"\0", digest_size=DIGEST_SIZE)
+        for _, key in sorted(self._by_id.items()):
+            sealing.update(key.step_key(SEAL_CONTEXT, 0))
+        return blake2b(data, key=sealing.digest(), digest_size=SEAL_SIZE).digest()

@@ -11,23 +11,17 @@ length, copies of a step, sums of evidence) waits until all of them are here.
 
 from collections.abc import Iterable
 from dataclasses import replace
-from math import fsum, isfinite
-from struct import Struct
 from typing import Self
 
-from agentmark.core.distribution import MAX_BEHAVIORS
-from agentmark.core.symbols import SYMBOL_BITS, Reading, SoftSymbols, SymbolSet
 from agentmark.record import RecordError, StepRecord
 from agentmark.verify.intake import Intake, Outcome, Step, read_record, sort_out
 from agentmark.verify.keyring import CHECK_SIZE, Keyring
+from agentmark.verify.reading_bytes import Source, count_bytes, framed, read_reading, reading_parts
 from agentmark.verify.work import Work
 
 _MAGIC = b"AMST\x01"
-_COUNT = Struct(">I")
-_DOUBLE = Struct(">d")
-# One byte tells which kind of reading follows, one which outcome; the order of the members is the format.
-_NO_READING, _SYMBOL_SET, _SOFT_SYMBOLS = range(3)
-# What reading one record can come to. The other outcomes need the whole log, and are no part of a state.
+# One byte tells which outcome: the order of the members is the format. These are what reading one record can come to;
+# the others need the whole log, and are no part of a state.
 _OUTCOMES = (
     Outcome.USED,
     Outcome.IMPOSSIBLE,
@@ -36,8 +30,6 @@ _OUTCOMES = (
     Outcome.OTHER_KEY,
     Outcome.NOT_READ,
 )
-# Rounding may lift the mean of soft values above 1 by this much.
-_MEAN_SLACK = 1e-9
 
 
 class LogState:
@@ -73,10 +65,10 @@ class LogState:
     def to_bytes(self) -> bytes:
         """Magic, the check of the keys, the number of records; for each its outcome, its line of JSON, and its
         reading. Big-endian."""
-        parts = [_MAGIC, (self._keys_check or b"").ljust(CHECK_SIZE, b"\0"), _COUNT.pack(len(self._steps))]
+        parts = [_MAGIC, (self._keys_check or b"").ljust(CHECK_SIZE, b"\0"), count_bytes(len(self._steps))]
         for step in self._steps:
-            parts += [bytes([_OUTCOMES.index(step.outcome)]), _framed(step.record.to_json().encode("utf-8"))]
-            parts += _reading_parts(step.reading)
+            parts += [bytes([_OUTCOMES.index(step.outcome)]), framed(step.record.to_json().encode("utf-8"))]
+            parts += reading_parts(step.reading)
         return b"".join(parts)
 
     @classmethod
@@ -87,7 +79,7 @@ class LogState:
         """
         if not data.startswith(_MAGIC):
             raise ValueError("not a log state of version 1")
-        source = _Source(data, len(_MAGIC))
+        source = Source(data, len(_MAGIC))
         check = source.take(CHECK_SIZE)
         state = cls(check if any(check) else None)
         for number in range(source.count()):
@@ -124,24 +116,7 @@ def _reads_alike(known: StepRecord, record: StepRecord) -> bool:
     )
 
 
-def _framed(data: bytes) -> bytes:
-    return _COUNT.pack(len(data)) + data
-
-
-def _framed_number(number: int) -> bytes:
-    return _framed(number.to_bytes(-(-number.bit_length() // 8), "big"))
-
-
-def _reading_parts(reading: Reading | None) -> list[bytes]:
-    if reading is None:
-        return [bytes([_NO_READING])]
-    shared = [_COUNT.pack(len(reading.rows)), *map(_framed_number, reading.rows), _framed_number(reading.pad)]
-    if isinstance(reading, SymbolSet):
-        return [bytes([_SYMBOL_SET]), *shared, _framed_number(reading.symbols)]
-    return [bytes([_SOFT_SYMBOLS]), *shared, *map(_DOUBLE.pack, reading.values)]
-
-
-def _step(source: "_Source", where: str) -> Step:
+def _step(source: Source, where: str) -> Step:
     number = source.byte()
     if number >= len(_OUTCOMES):
         raise ValueError(f"record {where}: unknown outcome {number}")
@@ -150,68 +125,7 @@ def _step(source: "_Source", where: str) -> Step:
         record = StepRecord.from_json(source.framed(), where=where)
     except RecordError as error:
         raise ValueError(str(error)) from None
-    reading = _reading(source, record.payload_len, where)
+    reading = read_reading(source, record.payload_len, where)
     if (outcome is Outcome.USED) != (reading is not None) or (outcome is Outcome.USED and not record.marked):
         raise ValueError(f"record {where}: its outcome and its reading contradict each other")
     return Step(record, outcome, reading)
-
-
-def _reading(source: "_Source", payload_len: int, where: str) -> Reading | None:
-    kind = source.byte()
-    if kind == _NO_READING:
-        return None
-    count = source.count()
-    if count > MAX_BEHAVIORS.bit_length() or (kind == _SOFT_SYMBOLS and count != SYMBOL_BITS):
-        raise ValueError(f"record {where}: {count} rows are not those of a step")
-    rows = tuple([source.framed_number() for _ in range(count)])
-    pad = source.framed_number()
-    if any(row >> payload_len for row in rows) or pad >> count:
-        raise ValueError(f"record {where}: a row or pad is too long")
-    if kind == _SYMBOL_SET:
-        symbols = source.framed_number()
-        # The highest symbol must be one of 2^count; compared by lengths, so that no count makes a huge number.
-        if symbols == 0 or (symbols.bit_length() - 1).bit_length() > count:
-            raise ValueError(f"record {where}: a set of symbols that no step leaves")
-        return SymbolSet(rows, pad, symbols)
-    if kind == _SOFT_SYMBOLS:
-        values = tuple([_DOUBLE.unpack(source.take(8))[0] for _ in range(1 << count)])
-        # Each step's e-value has mean 1 at most (law L8): evidence that was made up would not.
-        valid = all(isfinite(value) and value >= 0 for value in values)
-        if not valid or fsum(values) > len(values) * (1 + _MEAN_SLACK):
-            raise ValueError(f"record {where}: values that are no e-values")
-        return SoftSymbols(rows, pad, values)
-    raise ValueError(f"record {where}: a reading of unknown kind {kind}")
-
-
-class _Source:
-    """Bytes, taken from the front. What is cut short or padded is refused."""
-
-    def __init__(self, data: bytes, at: int) -> None:
-        self._data = data
-        self._at = at
-
-    def take(self, size: int) -> bytes:
-        if size > len(self._data) - self._at:
-            raise ValueError("log state is cut short")
-        self._at += size
-        return self._data[self._at - size : self._at]
-
-    def byte(self) -> int:
-        return self.take(1)[0]
-
-    def count(self) -> int:
-        number: int = _COUNT.unpack(self.take(_COUNT.size))[0]
-        return number
-
-    def framed(self) -> bytes:
-        return self.take(self.count())
-
-    def framed_number(self) -> int:
-        digits = self.framed()
-        if digits.startswith(b"\0"):
-            raise ValueError("log state holds a number with leading zeros")
-        return int.from_bytes(digits, "big")
-
-    def expect_end(self) -> None:
-        if self._at != len(self._data):
-            raise ValueError("log state is padded")

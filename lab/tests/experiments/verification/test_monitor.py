@@ -1,0 +1,54 @@
+"""The experiment on the monitor notices a watcher who takes records back, and its parts do what they say."""
+
+import random
+
+import pytest
+from agentmark_lab.experiments.verification import monitor, watching
+from agentmark_lab.kit.draws import random_key
+from agentmark_lab.kit.stats import exact_interval
+
+from agentmark.verify.arrivals import RETRACTIONS, Arrival
+from agentmark.verify.monitor import Monitor
+
+LOGS = 30
+
+
+def accepted_when_withdrawn(watcher: str) -> int:
+    chunk = monitor.Chunk(watcher, "F", (watching.CLAIM,), LOGS, 0, 1)
+    return monitor.attack_chunk(chunk)[watcher, "F", watching.CLAIM, watching.RETRACTING]
+
+
+def test_the_experiment_notices_a_watcher_who_takes_records_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    """30 logs each at a level of 1e-2."""
+    monkeypatch.setattr(monitor, "WATCHERS", {monitor.MONITOR: watching.VerifierWatches})
+    assert exact_interval(accepted_when_withdrawn(monitor.MONITOR), LOGS).low > monitor.LEVEL
+
+
+def test_the_monitor_passes_the_same_test() -> None:
+    assert exact_interval(accepted_when_withdrawn(monitor.MONITOR), LOGS).low <= monitor.LEVEL
+
+
+def shown_to_a_monitor(attack: str, question: str, seed: int = 3) -> Monitor:
+    rng = random.Random(seed)
+    key = random_key(rng)
+    watcher = watching.MonitorWatches(key, question, 1e-9)
+    watching.ATTACKS[attack](watching.NullLog("F", key, "s", rng), watcher, question, rng)
+    return watcher._monitor
+
+
+def test_an_adversary_who_withdraws_writes_every_kind_of_copy() -> None:
+    kinds: set[Arrival] = set()
+    for seed in range(20):
+        kinds |= set(shown_to_a_monitor(watching.RETRACTING, watching.CLAIM, seed).status().arrivals)
+    assert kinds >= set(RETRACTIONS) - {Arrival.OTHER_KEY_COPY}
+
+
+def test_an_adversary_who_moves_lets_every_length_be_the_majority_once() -> None:
+    lengths = shown_to_a_monitor(watching.MOVING, watching.CLAIM).status().lengths
+    assert [length.payload_len for length in lengths] == list(watching.LENGTHS[watching.CLAIM])
+
+
+def test_an_adversary_who_replays_shows_lucky_steps_again_and_nothing_counts_twice() -> None:
+    status = shown_to_a_monitor(watching.REPLAYING, watching.CLAIM).status()
+    assert status.records > status.steps
+    assert status.steps <= watching.FRESH_STEPS
