@@ -20,7 +20,9 @@ def _forged_lines(maker: Maker, name: str, **members: Any) -> Iterator[bytes]:
 
 
 def f_junk(maker: Maker, path: Path) -> None:
-    path.write_bytes(lines_up_to(930_000, _forged_lines(maker, "f junk", payload_len=4096)))
+    """Twice as many equations as the payload has bits."""
+    lines = _forged_lines(maker, "f junk", payload_len=4096, weights=even_weights(16))
+    path.write_bytes(lines_up_to(930_000, lines))
 
 
 def f_junk_short_lists(maker: Maker, path: Path) -> None:
@@ -33,9 +35,29 @@ def f_junk_short_lists(maker: Maker, path: Path) -> None:
 
 
 def r_few_steps(maker: Maker, path: Path) -> None:
-    rng = maker.rng("r few steps")
-    lines = [line_of(forged(rng, maker.key_id, step, scheme="R", weights=weights_of(rng, 40))) for step in range(24)]
+    lines = itertools.islice(_forged_lines(maker, "r few steps", scheme="R", weights=even_weights(32)), 12)
     path.write_bytes(b"".join(lines))
+
+
+def r_some_steps(maker: Maker, path: Path) -> None:
+    lines = itertools.islice(_forged_lines(maker, "r some steps", scheme="R", weights=even_weights(4)), 60)
+    path.write_bytes(b"".join(lines))
+
+
+def r_short_payload(maker: Maker, path: Path) -> None:
+    """A payload that is found by looking at all of them."""
+    lines = _forged_lines(maker, "r short", scheme="R", payload_len=24)
+    path.write_bytes(lines_up_to(SIZE, lines))
+
+
+def f_short_payload(maker: Maker, path: Path) -> None:
+    lines = _forged_lines(maker, "f short", payload_len=24)
+    path.write_bytes(lines_up_to(SIZE, lines))
+
+
+def f_medium_payload(maker: Maker, path: Path) -> None:
+    lines = _forged_lines(maker, "f medium", payload_len=128, weights=even_weights(4))
+    path.write_bytes(lines_up_to(SIZE, lines))
 
 
 def r_long_payload(maker: Maker, path: Path) -> None:
@@ -134,9 +156,13 @@ def huge_meta(maker: Maker, path: Path) -> None:
 
 
 FILES = (
-    HostileFile("f-junk-4096", "jsonl", "F, 4,096 bits, lists of 8, forged", f_junk),
+    HostileFile("f-junk-4096", "jsonl", "F, 4,096 bits, 4 equations a step, forged", f_junk),
     HostileFile("f-junk-4096-pairs", "jsonl", "F, 4,096 bits, lists of 2, forged", f_junk_short_lists),
-    HostileFile("r-few-steps", "jsonl", "R, 32 bits, 24 forged steps of 40 options", r_few_steps),
+    HostileFile("f-24", "jsonl", "F, 24 bits, forged", f_short_payload),
+    HostileFile("f-128", "jsonl", "F, 128 bits, forged", f_medium_payload),
+    HostileFile("r-24", "jsonl", "R, 24 bits, forged", r_short_payload),
+    HostileFile("r-few-steps", "jsonl", "R, 32 bits, 12 forged steps of 32 options", r_few_steps),
+    HostileFile("r-some-steps", "jsonl", "R, 32 bits, 60 forged steps of 4 options", r_some_steps),
     HostileFile("r-4096", "jsonl", "R, 4,096 bits, forged", r_long_payload),
     HostileFile("r-options", "jsonl", "R, 4,096 options a step, forged", r_many_options),
     HostileFile("r-partial", "jsonl", "R, lists not logged, forged", r_partial),

@@ -16,6 +16,7 @@ from struct import Struct
 from typing import Self
 
 from agentmark.core.distribution import MAX_BEHAVIORS
+from agentmark.core.errors import StateError
 from agentmark.core.symbols import SYMBOL_BITS, Reading, SoftSymbols, SymbolSet
 from agentmark.record import RecordError, StepRecord
 from agentmark.verify.intake import Intake, Outcome, Step, read_record, sort_out
@@ -73,12 +74,12 @@ class LogState:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:
-        """The state that these bytes are of; ValueError if they are of none.
+        """The state that these bytes are of; StateError if they are of none.
 
         What no reading can be is refused. Whether a reading is that of its record, only the keys could tell.
         """
         if not data.startswith(_MAGIC):
-            raise ValueError("not a log state of version 1")
+            raise StateError("not a log state of version 1")
         source = _Source(data, len(_MAGIC))
         check = source.take(CHECK_SIZE)
         state = cls(check if any(check) else None)
@@ -135,15 +136,15 @@ def _reading_parts(reading: Reading | None) -> list[bytes]:
 def _step(source: "_Source", where: str) -> Step:
     number = source.byte()
     if number >= len(_OUTCOMES):
-        raise ValueError(f"record {where}: unknown outcome {number}")
+        raise StateError(f"record {where}: unknown outcome {number}")
     outcome = _OUTCOMES[number]
     try:
         record = StepRecord.from_json(source.framed(), where=where)
     except RecordError as error:
-        raise ValueError(str(error)) from None
+        raise StateError(str(error)) from None
     reading = _reading(source, record.payload_len, where)
     if (outcome is Outcome.USED) != (reading is not None) or (outcome is Outcome.USED and not record.marked):
-        raise ValueError(f"record {where}: its outcome and its reading contradict each other")
+        raise StateError(f"record {where}: its outcome and its reading contradict each other")
     return Step(record, outcome, reading)
 
 
@@ -153,25 +154,25 @@ def _reading(source: "_Source", payload_len: int, where: str) -> Reading | None:
         return None
     count = source.count()
     if count > MAX_BEHAVIORS.bit_length() or (kind == _SOFT_SYMBOLS and count != SYMBOL_BITS):
-        raise ValueError(f"record {where}: {count} rows are not those of a step")
+        raise StateError(f"record {where}: {count} rows are not those of a step")
     rows = tuple([source.framed_number() for _ in range(count)])
     pad = source.framed_number()
     if any(row >> payload_len for row in rows) or pad >> count:
-        raise ValueError(f"record {where}: a row or pad is too long")
+        raise StateError(f"record {where}: a row or pad is too long")
     if kind == _SYMBOL_SET:
         symbols = source.framed_number()
         # The highest symbol must be one of 2^count; compared by lengths, so that no count makes a huge number.
         if symbols == 0 or (symbols.bit_length() - 1).bit_length() > count:
-            raise ValueError(f"record {where}: a set of symbols that no step leaves")
+            raise StateError(f"record {where}: a set of symbols that no step leaves")
         return SymbolSet(rows, pad, symbols)
     if kind == _SOFT_SYMBOLS:
         values = tuple([_DOUBLE.unpack(source.take(8))[0] for _ in range(1 << count)])
         # Each step's e-value has mean 1 at most (law L8): evidence that was made up would not.
         valid = all(isfinite(value) and value >= 0 for value in values)
         if not valid or fsum(values) > len(values) * (1 + _MEAN_SLACK):
-            raise ValueError(f"record {where}: values that are no e-values")
+            raise StateError(f"record {where}: values that are no e-values")
         return SoftSymbols(rows, pad, values)
-    raise ValueError(f"record {where}: a reading of unknown kind {kind}")
+    raise StateError(f"record {where}: a reading of unknown kind {kind}")
 
 
 class _Source:
@@ -183,7 +184,7 @@ class _Source:
 
     def take(self, size: int) -> bytes:
         if size > len(self._data) - self._at:
-            raise ValueError("log state is cut short")
+            raise StateError("log state is cut short")
         self._at += size
         return self._data[self._at - size : self._at]
 
@@ -200,9 +201,9 @@ class _Source:
     def framed_number(self) -> int:
         digits = self.framed()
         if digits.startswith(b"\0"):
-            raise ValueError("log state holds a number with leading zeros")
+            raise StateError("log state holds a number with leading zeros")
         return int.from_bytes(digits, "big")
 
     def expect_end(self) -> None:
         if self._at != len(self._data):
-            raise ValueError("log state is padded")
+            raise StateError("log state is padded")
