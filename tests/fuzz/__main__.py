@@ -22,7 +22,7 @@ FAILURES = Path("fuzz-failures")
 # Far above what is allowed, so that what is beyond it shows as a failure and not as a dead machine.
 ADDRESS_SPACE_BYTES = 3 << 30
 # A worker that has not begun a new input for so long hangs where no signal reaches it.
-HANGS_AFTER_S = 120.0
+HANGS_AFTER_S = 600.0
 EXIT_FAILURES = 1
 # Of a worker: told from Python's own exit for an error of the fuzzer itself.
 EXIT_FOUND = 3

@@ -39,6 +39,8 @@ SHARES = ("0", "0.5", "1", "-1", "1e-6", "1e-320", "1e308", "nan", "inf", "-inf"
 WANTS_EDGES = ("payload_len", "seed", "first_step", "steps")
 # Without one of these the demonstration would run, for half a minute.
 MODELS = (["--model", "local"], ["--gguf", "model.gguf"], ["--base-url", "http://127.0.0.1:9/v1", "--model", "m"])
+# A simulation of the usual size takes seconds, whatever it is given.
+FEW_TRIALS = ["--trials", "10", "--max-steps", "20"]
 
 
 class BadEndError(AssertionError):
@@ -66,8 +68,7 @@ def make(rng: random.Random) -> bytes:
     words = [name]
     for action in commands()[name]._actions:
         words += maker.words_for(action)
-    if name == "demo":
-        words += rng.choice(MODELS)
+    words += rng.choice(MODELS) if name == "demo" else FEW_TRIALS if name == "power" else []
     if rng.random() < 0.05:
         words.insert(rng.randrange(len(words) + 1), _word(values.text(rng)))
     if rng.random() < 0.05:

@@ -26,7 +26,7 @@ class Limits:
     @property
     def wall_s(self) -> float:
         """For one that waits instead of working, on a machine that has other things to do as well."""
-        return 10.0 * self.cpu_s
+        return 60.0 * self.cpu_s
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
