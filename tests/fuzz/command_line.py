@@ -32,11 +32,33 @@ EXITS = (0, 1, 2)
 BIDI = set("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 # Another distribution; its experiments take hours.
 LEFT_OUT = ("lab",)
+# Would wait for a file to grow, for ever.
+NEVER = ("follow",)
 # How much work a command does is its caller's to say: these stay small.
 SMALL = ("-1", "0", "1", "2", "3", "10")
 EDGES = (*SMALL, "64", "4096", "4097", "-9007199254740993", "9" * 30, "9" * 5000, "0x10", "1_0", "٣", "1e3", "")
 SHARES = ("0", "0.5", "1", "-1", "1e-6", "1e-320", "1e308", "nan", "inf", "-inf", "2", "", "x")
 WANTS_EDGES = ("payload_len", "seed", "first_step", "steps")
+SENSIBLE = {
+    "payload_len": "16",
+    "first_step": "0",
+    "threshold": "1e-6",
+    "noise": "0.05",
+    "alpha": "0.5",
+    "power": "0.9",
+}
+# Most commands refuse the one without the other, and would then not come far.
+PAIRS = (
+    ("offsets", "find_offset"), ("find_offset", "session"), ("session", "find_offset"), ("session", "first_step"),
+    ("first_step", "session"), ("segments", "report"), ("signed", "signing_key"), ("signing_key", "signed"),
+    ("signing_key", "chain"), ("chain", "log"), ("n", "alpha"), ("alpha", "n"), ("master", "tenant"),
+    ("tenant", "master"),
+)  # fmt: skip
+# How often an option is given: a command that is given everything refuses most of it.
+USUAL = {"key": 0.95, "skip_bad": 0.6, "registry": 0.3, "json": 0.3, "control": 0.2, "report": 0.2, "public_key": 0.2}
+UNUSUAL = 0.06
+# What reads files of others is drawn more often than what only writes.
+READERS = ("verify", "inspect", "chain", "monitor", "check-report", "identity", "embed")
 # Without one of these the demonstration would run, for half a minute.
 MODELS = (["--model", "local"], ["--gguf", "model.gguf"], ["--base-url", "http://127.0.0.1:9/v1", "--model", "m"])
 # A simulation of the usual size takes seconds, whatever it is given.
@@ -63,10 +85,11 @@ def commands() -> dict[str, argparse.ArgumentParser]:
 
 def make(rng: random.Random) -> bytes:
     """A command with some of its options, and the files that it names, most of them changed."""
-    name = rng.choice(sorted(commands()))
+    names = sorted(commands())
+    name = rng.choice([*names, *[name for name in READERS if name in names] * 2])
     maker = _CaseMaker(rng, name)
     words = [name]
-    for action in commands()[name]._actions:
+    for action in _drawn(rng, commands()[name]):
         words += maker.words_for(action)
     words += rng.choice(MODELS) if name == "demo" else FEW_TRIALS if name == "power" else []
     if rng.random() < 0.05:
@@ -87,6 +110,23 @@ def _word(text: str) -> str:
     return "".join(kept).replace("..", "")[:6000]
 
 
+def _drawn(rng: random.Random, parser: argparse.ArgumentParser) -> list[argparse.Action]:
+    """The options and arguments that are given, with those that go together."""
+    given = {action.dest for action in parser._actions if rng.random() < _chance(action)}
+    for one, other in PAIRS:
+        if one in given and rng.random() < 0.9:
+            given.add(other)
+    return [action for action in parser._actions if action.dest in given]
+
+
+def _chance(action: argparse.Action) -> float:
+    if isinstance(action, argparse._HelpAction):
+        return 0.01
+    if action.dest in NEVER:
+        return 0.0
+    return 0.97 if action.required or not action.option_strings else USUAL.get(action.dest, UNUSUAL)
+
+
 class _CaseMaker:
     """Words for the actions of one parser, and the files that come with them."""
 
@@ -96,17 +136,11 @@ class _CaseMaker:
         self.files: dict[str, str] = {}
 
     def words_for(self, action: argparse.Action) -> list[str]:
-        """Nothing, or the option with its values."""
-        rng = self._rng
-        if isinstance(action, argparse._HelpAction):
-            return [action.option_strings[-1]] if rng.random() < 0.01 else []
-        likely = action.required or action.dest in ("key", "log", "registry") or not action.option_strings
-        if rng.random() > (0.95 if likely else 0.2):
-            return []
+        """The option, if it is one, with its values."""
         option = action.option_strings[-1:]
         if action.nargs == 0:
             return option
-        count = rng.choice((1, 1, 2)) if action.nargs in ("+", "*") else 1
+        count = self._rng.choice((1, 1, 2)) if action.nargs in ("+", "*") else 1
         return [*option, *[self._value(action) for _ in range(count)]]
 
     def _value(self, action: argparse.Action) -> str:
@@ -115,12 +149,12 @@ class _CaseMaker:
             return _word(values.text(rng))
         if action.choices is not None:
             return str(rng.choice(list(action.choices)))
-        if action.type is int:
-            return rng.choice(EDGES if action.dest in WANTS_EDGES else SMALL)
-        if action.type is float:
-            return rng.choice(SHARES)
+        if action.dest in SENSIBLE and rng.random() < 0.6:
+            return SENSIBLE[action.dest]
         if action.type is Path:
             return self._file(action.dest)
+        if action.type in (int, float):
+            return rng.choice(SHARES if action.type is float else EDGES if action.dest in WANTS_EDGES else SMALL)
         return self._text(action.dest)
 
     def _text(self, dest: str) -> str:
@@ -141,7 +175,7 @@ class _CaseMaker:
         """The name of a file of the kind that is meant, with its content; or of one to be written."""
         rng = self._rng
         if dest in _OUTPUTS or (dest == "file" and self._command != "check-report"):
-            return rng.choice(("out.html", "out.json", "out.svg", "out", "missing/out.html", "."))
+            return rng.choice(("out.html", "out.html", "out.json", "out.svg", "out", "missing/out.html", "."))
         kind = dest if rng.random() < 0.95 else rng.choice(sorted(_CONTENTS))
         originals = _CONTENTS.get(kind, seeds.logs)()
         data = rng.choice(originals)
@@ -231,7 +265,7 @@ def _judge(command: str, status: object, out: str, err: str) -> None:
         steering = sorted({c for c in text if steers(c)})
         if steering:
             line = next(line for line in text.split("\n") if steering[0] in line)
-            raise BadEndError(f"{stream} holds {steering!r}: {line[:200]!r}", f"{command}: {stream} steers")
+            raise BadEndError(f"{stream} holds {steering!r}: {line[:200]!r}", f"{command!a}: {stream} steers")
 
 
 def steers(character: str) -> bool:
