@@ -9,7 +9,7 @@ INSTALL := PIP_CONSTRAINT=constraints.txt PIP_DISABLE_PIP_VERSION_CHECK=1 $(BIN)
 ADAPTERS := $(basename $(notdir $(wildcard tests/adapters/*.txt)))
 ADAPTER_TESTS := $(addprefix test-adapter-,$(ADAPTERS))
 
-.PHONY: help demo test test-slow test-adapters test-adapters-model $(ADAPTER_TESTS) lab test-lab test-local lab-oasis test-oasis test-logs test-transformers lint types check bench results docs wheel vectors clean
+.PHONY: help demo test test-slow test-adapters test-adapters-model $(ADAPTER_TESTS) lab test-lab test-local lab-oasis test-oasis test-logs test-transformers fuzz hostile lint types check bench results docs wheel vectors clean
 
 help:  ## List the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -121,6 +121,20 @@ test-logs: .venvs/logs/.ready  ## Test the readers with the packages whose logs 
 
 test-transformers: .venvs/transformers/.ready  ## Test the same model through transformers against llama.cpp (1.3 GB)
 	.venvs/transformers/bin/python -m pytest tests/elicit/test_transformers_model.py
+
+# With every package that a reader can use, so that no format is left out.
+.venvs/fuzz/.ready: constraints.txt pyproject.toml
+	$(PYTHON) -m venv .venvs/fuzz
+	PIP_CONSTRAINT=$< PIP_DISABLE_PIP_VERSION_CHECK=1 .venvs/fuzz/bin/python -m pip install --quiet --editable '.[http,parquet,signed,zstd]' pytest hypothesis
+	@touch $@
+
+FUZZ_SECONDS := 600
+
+fuzz: .venvs/fuzz/.ready  ## Hand changed inputs to every reader, parser and command, for FUZZ_SECONDS in all (600)
+	.venvs/fuzz/bin/python tests/fuzz --seconds $(FUZZ_SECONDS)
+
+hostile: .venvs/fuzz/.ready  ## What files made to cost time or memory cost, into docs/hostile-files.md (a quarter of an hour)
+	.venvs/fuzz/bin/python tools/hostile_files.py --write
 
 lint: $(VENV)/.dev  ## Style
 	$(BIN)/ruff check .

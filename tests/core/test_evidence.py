@@ -3,7 +3,8 @@
 import random
 from collections.abc import Callable
 from dataclasses import replace
-from math import log2
+from math import inf, log2, nan
+from struct import pack
 
 import pytest
 from hypothesis import given
@@ -13,6 +14,7 @@ from support import dirichlet, marked_log
 
 from agentmark import BehaviorDistribution, SharedKey, StepRecord, Verifier
 from agentmark.core import scheme_r
+from agentmark.core.errors import StateError
 from agentmark.core.evidence import NOISE_PRIOR, NOISE_RATES, Evidence
 from agentmark.core.theory import gamma_tail_bits
 from agentmark.verify.intake import read_step
@@ -51,8 +53,30 @@ def test_parts_of_a_log_merge(e_values: list[float], cut: int) -> None:
 
 @pytest.mark.parametrize("damage", [lambda d: b"", lambda d: b"X" + d[1:], lambda d: d[:-1], lambda d: d + b"\0"])
 def test_damaged_evidence_is_refused(damage: Callable[[bytes], bytes]) -> None:
-    with pytest.raises(ValueError, match="evidence"):
+    with pytest.raises(StateError, match="evidence"):
         Evidence.from_bytes(damage(evidence_of([2.0]).to_bytes()))
+
+
+@pytest.mark.parametrize(
+    ("rate", "weight", "total"),
+    [
+        (nan, 1.0, 0.0),
+        (-0.5, 1.0, 0.0),
+        (0.1, nan, 0.0),
+        (0.1, -1.0, 0.0),
+        (0.1, 0.0, 0.0),
+        # A prior of 2^20 would turn no evidence at all into 20 bits.
+        (0.1, 2.0**20, 0.0),
+        (0.1, inf, 0.0),
+        (0.1, 1.0, nan),
+        (0.1, 1.0, inf),
+    ],
+)
+def test_bytes_that_would_bound_nothing_are_refused(rate: float, weight: float, total: float) -> None:
+    head = Evidence((0.1,)).to_bytes()[:-24]
+    assert Evidence.from_bytes(head + pack(">ddd", 0.1, 1.0, -inf)).bits == -inf
+    with pytest.raises(StateError, match="evidence"):
+        Evidence.from_bytes(head + pack(">ddd", rate, weight, total))
 
 
 def test_evidence_under_other_rates_does_not_merge() -> None:

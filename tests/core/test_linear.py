@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agentmark.core.errors import StateError
 from agentmark.core.linear import LinearSystem
 from agentmark.core.rlnc import Equation
 
@@ -75,7 +76,7 @@ def test_no_payload_bits_still_check_the_pad() -> None:
 def test_damaged_bytes_are_refused(damage: object) -> None:
     data = system_of([Equation(0b100000, 1), Equation(0b000011, 0)]).to_bytes()
     assert LinearSystem.from_bytes(data).to_bytes() == data
-    with pytest.raises(ValueError, match="linear system"):
+    with pytest.raises(StateError, match="linear system"):
         LinearSystem.from_bytes(damage(data))  # type: ignore[operator]
 
 

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from support import marked_log
 
 from agentmark import BehaviorDistribution, Registry, SharedKey, StepRecord, Verifier
+from agentmark.core.errors import StateError
 from agentmark.core.symbols import SoftSymbols, SymbolSet
 from agentmark.identity.registry import Identity
 from agentmark.verify.intake import Outcome, Step, read_record
@@ -122,11 +123,11 @@ def test_bytes_are_read_back_whole(scheme: str) -> None:
 def test_damaged_bytes_are_refused() -> None:
     data = accumulate(marked_log(KEY, scheme="R", steps=3), KEYS).to_bytes()
     for size in [*range(30), *range(30, len(data), 7)]:
-        with pytest.raises(ValueError, match=r"log state|record"):
+        with pytest.raises(StateError, match=r"log state|record"):
             LogState.from_bytes(data[:size])
-    with pytest.raises(ValueError, match="padded"):
+    with pytest.raises(StateError, match="padded"):
         LogState.from_bytes(data + b"\0")
-    with pytest.raises(ValueError, match="unknown outcome"):
+    with pytest.raises(StateError, match="unknown outcome"):
         LogState.from_bytes(data[:25] + b"\xff" + data[26:])
 
 

@@ -23,6 +23,14 @@ class ContextError(AgentMarkError, ValueError):
         self.fault = fault
 
 
+class StateError(AgentMarkError, ValueError):
+    """Bytes of something accumulated that are not what `to_bytes` writes."""
+
+    def __init__(self, fault: str) -> None:
+        super().__init__(fault)
+        self.fault = fault
+
+
 class PayloadError(AgentMarkError, ValueError):
     """An identity that does not fit the payload length, or has no bits."""
 

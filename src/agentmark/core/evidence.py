@@ -7,9 +7,11 @@ probability at most 2^-b, at any time (Ville). A step that is wrong with probabi
 
 from collections.abc import Sequence
 from functools import lru_cache
-from math import log2
+from math import fsum, inf, log2
 from struct import Struct
 from typing import Self
+
+from agentmark.core.errors import StateError
 
 # Half of the prior goes to no noise at all: a clean log pays one bit for the possibility that it is not.
 NOISE_RATES = (0.0, 0.01, 0.05, 0.15, 0.3, 0.5, 0.7, 0.85, 0.95)
@@ -18,6 +20,8 @@ NOISE_PRIOR = (0.5, *[0.5 / (len(NOISE_RATES) - 1)] * (len(NOISE_RATES) - 1))
 _MAGIC = b"AMEV\x01"
 _DOUBLE = Struct(">d")
 IMPOSSIBLE = float("-inf")
+# Rounding may lift the weights of a prior above 1 in all by this much.
+_PRIOR_SLACK = 1e-9
 
 
 @lru_cache(maxsize=64)
@@ -92,12 +96,18 @@ class Evidence:
     def from_bytes(cls, data: bytes) -> Self:
         start = len(_MAGIC) + 10
         if len(data) < start or not data.startswith(_MAGIC):
-            raise ValueError("not evidence of version 1")
+            raise StateError("not evidence of version 1")
         count = int.from_bytes(data[start - 2 : start], "big")
         if count == 0 or len(data) != start + 24 * count:
-            raise ValueError("evidence is cut short or padded")
+            raise StateError("evidence is cut short or padded")
         numbers = [_DOUBLE.unpack_from(data, start + 8 * i)[0] for i in range(3 * count)]
-        evidence = cls(numbers[::3], numbers[1::3])
+        rates, prior, sums = numbers[::3], numbers[1::3], numbers[2::3]
+        # Evidence under a prior that weighs more than 1 in all would bound nothing, nor would a sum that is no number.
+        if any(not 0 <= rate < 1 for rate in rates) or any(not weight >= 0 for weight in prior):
+            raise StateError("evidence with noise rates or a prior that are none")
+        if not 0 < fsum(prior) <= 1 + _PRIOR_SLACK or any(not total < inf for total in sums):
+            raise StateError("evidence with a prior or a sum that bounds nothing")
+        evidence = cls(rates, prior)
         evidence.steps = int.from_bytes(data[len(_MAGIC) : start - 2], "big")
-        evidence._sums = numbers[2::3]
+        evidence._sums = sums
         return evidence

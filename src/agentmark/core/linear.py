@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import Self
 
+from agentmark.core.errors import StateError
 from agentmark.core.rlnc import Equation
 
 _MAGIC = b"AMLS\x01"
@@ -100,19 +101,19 @@ class LinearSystem:
     def from_bytes(cls, data: bytes) -> Self:
         start = len(_MAGIC) + 32
         if len(data) < start or not data.startswith(_MAGIC):
-            raise ValueError("not a linear system of version 1")
+            raise StateError("not a linear system of version 1")
         numbers = [int.from_bytes(data[i : i + 8], "big") for i in range(len(_MAGIC), start, 8)]
         payload_len, equation_count, contradictions, rank = numbers
         width = (payload_len + 8) // 8
         if len(data) != start + rank * width:
-            raise ValueError(f"linear system of rank {rank} is cut short or padded")
+            raise StateError(f"linear system of rank {rank} is cut short or padded")
         system = cls(payload_len)
         for i in range(start, len(data), width):
             row = int.from_bytes(data[i : i + width], "big")
             if not 1 < row < 2 << payload_len or not system._insert(row):
-                raise ValueError("linear system holds a row that is not a pivot")
+                raise StateError("linear system holds a row that is not a pivot")
         if system.rank != rank:
-            raise ValueError("linear system holds dependent rows")
+            raise StateError("linear system holds dependent rows")
         system.equation_count = equation_count
         system.contradictions = contradictions
         return system

@@ -4,6 +4,7 @@ from math import fsum, isfinite
 from struct import Struct
 
 from agentmark.core.distribution import MAX_BEHAVIORS
+from agentmark.core.errors import StateError
 from agentmark.core.symbols import SYMBOL_BITS, Reading, SoftSymbols, SymbolSet
 
 _COUNT = Struct(">I")
@@ -37,31 +38,31 @@ def reading_parts(reading: Reading | None) -> list[bytes]:
 
 
 def read_reading(source: "Source", payload_len: int, where: str) -> Reading | None:
-    """The reading that stands next; ValueError for what no step can say. `where` names its record."""
+    """The reading that stands next; StateError for what no step can say. `where` names its record."""
     kind = source.byte()
     if kind == _NO_READING:
         return None
     count = source.count()
     if count > MAX_BEHAVIORS.bit_length() or (kind == _SOFT_SYMBOLS and count != SYMBOL_BITS):
-        raise ValueError(f"record {where}: {count} rows are not those of a step")
+        raise StateError(f"record {where}: {count} rows are not those of a step")
     rows = tuple([source.framed_number() for _ in range(count)])
     pad = source.framed_number()
     if any(row >> payload_len for row in rows) or pad >> count:
-        raise ValueError(f"record {where}: a row or pad is too long")
+        raise StateError(f"record {where}: a row or pad is too long")
     if kind == _SYMBOL_SET:
         symbols = source.framed_number()
         # The highest symbol must be one of 2^count; compared by lengths, so that no count makes a huge number.
         if symbols == 0 or (symbols.bit_length() - 1).bit_length() > count:
-            raise ValueError(f"record {where}: a set of symbols that no step leaves")
+            raise StateError(f"record {where}: a set of symbols that no step leaves")
         return SymbolSet(rows, pad, symbols)
     if kind == _SOFT_SYMBOLS:
         values = tuple([_DOUBLE.unpack(source.take(8))[0] for _ in range(1 << count)])
         # Each step's e-value has mean 1 at most (law L8): evidence that was made up would not.
         valid = all(isfinite(value) and value >= 0 for value in values)
         if not valid or fsum(values) > len(values) * (1 + _MEAN_SLACK):
-            raise ValueError(f"record {where}: values that are no e-values")
+            raise StateError(f"record {where}: values that are no e-values")
         return SoftSymbols(rows, pad, values)
-    raise ValueError(f"record {where}: a reading of unknown kind {kind}")
+    raise StateError(f"record {where}: a reading of unknown kind {kind}")
 
 
 class Source:
@@ -73,7 +74,7 @@ class Source:
 
     def take(self, size: int) -> bytes:
         if size > len(self._data) - self._at:
-            raise ValueError("log state is cut short")
+            raise StateError("log state is cut short")
         self._at += size
         return self._data[self._at - size : self._at]
 
@@ -90,9 +91,9 @@ class Source:
     def framed_number(self) -> int:
         digits = self.framed()
         if digits.startswith(b"\0"):
-            raise ValueError("log state holds a number with leading zeros")
+            raise StateError("log state holds a number with leading zeros")
         return int.from_bytes(digits, "big")
 
     def expect_end(self) -> None:
         if self._at != len(self._data):
-            raise ValueError("log state is padded")
+            raise StateError("log state is padded")

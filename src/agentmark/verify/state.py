@@ -13,6 +13,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Self
 
+from agentmark.core.errors import StateError
 from agentmark.record import RecordError, StepRecord
 from agentmark.verify.intake import Intake, Outcome, Step, read_record, sort_out
 from agentmark.verify.keyring import CHECK_SIZE, Keyring
@@ -73,12 +74,12 @@ class LogState:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:
-        """The state that these bytes are of; ValueError if they are of none.
+        """The state that these bytes are of; StateError if they are of none.
 
         What no reading can be is refused. Whether a reading is that of its record, only the keys could tell.
         """
         if not data.startswith(_MAGIC):
-            raise ValueError("not a log state of version 1")
+            raise StateError("not a log state of version 1")
         source = Source(data, len(_MAGIC))
         check = source.take(CHECK_SIZE)
         state = cls(check if any(check) else None)
@@ -119,13 +120,13 @@ def _reads_alike(known: StepRecord, record: StepRecord) -> bool:
 def _step(source: Source, where: str) -> Step:
     number = source.byte()
     if number >= len(_OUTCOMES):
-        raise ValueError(f"record {where}: unknown outcome {number}")
+        raise StateError(f"record {where}: unknown outcome {number}")
     outcome = _OUTCOMES[number]
     try:
         record = StepRecord.from_json(source.framed(), where=where)
     except RecordError as error:
-        raise ValueError(str(error)) from None
+        raise StateError(str(error)) from None
     reading = read_reading(source, record.payload_len, where)
     if (outcome is Outcome.USED) != (reading is not None) or (outcome is Outcome.USED and not record.marked):
-        raise ValueError(f"record {where}: its outcome and its reading contradict each other")
+        raise StateError(f"record {where}: its outcome and its reading contradict each other")
     return Step(record, outcome, reading)
