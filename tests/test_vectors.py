@@ -53,7 +53,7 @@ COUNTS = {
         "signing_key_files.valid": 2,
         "signing_key_files.invalid": 10,
         "registries.valid": 7,
-        "registries.invalid": 33,
+        "registries.invalid": 34,
     },
     "keys": {"keys": 6, "invalid": 9},
     "lines": {"lines": 131, "logs": 23},

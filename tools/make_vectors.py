@@ -1935,6 +1935,11 @@ def registry_file_vectors() -> Case:
         ("name of two lines", registry_text(16, [entry("a\nb", "1")]), "a line feed in a name"),
         ("lone surrogate in a name", head + '{"name": "\\ud800", "payload": "1"}\n', "not text"),
         ("issued_at is a number", head + '{"name": "a", "payload": "1", "issued_at": 7}\n', "not text or null"),
+        (
+            "lone surrogate in issued_at",
+            head + '{"name": "a", "payload": "1", "issued_at": "\\ud800"}\n',
+            "not text or null",
+        ),
         ("revoked_at is false", registry_text(16, [entry("a", "1", revoked=False)]), "not text or null"),
         ("a name twice in one object", head + '{"name": "a", "name": "b", "payload": "1"}\n', "a name appears twice"),
         ("cut short", registry_text(16, two)[:-20], "not JSON"),

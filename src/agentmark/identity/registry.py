@@ -239,7 +239,8 @@ def _identity(content: dict[str, Any], where: str) -> Identity:
         # Neither name nor payload is repeated: a secret that strayed into a registry may be either.
         raise RegistryError(where, "its payload is not hexadecimal text")
     for member in ("issued_at", "revoked_at"):
-        if not isinstance(content.get(member), str | None):
+        date = content.get(member)
+        if not (date is None or (isinstance(date, str) and is_unicode(date))):
             raise RegistryError(where, f"{member} is not a date as text, or null")
     return Identity(name, int(payload, 16), content.get("issued_at"), content.get("revoked_at"))
 
