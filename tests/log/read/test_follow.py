@@ -91,7 +91,7 @@ def test_lines_that_are_no_records_are_said_and_stop_nothing(log: GrowingLog) ->
 
 
 def test_a_line_without_end_is_not_held(monkeypatch) -> None:
-    monkeypatch.setattr(follow, "LONGEST_LINE", 1000)
+    monkeypatch.setattr(follow, "MAX_LINE", 1000)
     lines = Lines("log")
     for _ in range(50):
         assert not list(lines.feed(b"x" * 100))
