@@ -13,6 +13,7 @@ from agentmark.audit.case import Case
 from agentmark.core.context import context_digest, context_fields
 from agentmark.core.costs import DEFAULT_WORK_LIMIT, elimination_cost, longest_open_payload
 from agentmark.core.distribution import MAX_BEHAVIORS, TOTAL_WEIGHT
+from agentmark.log.read.limits import Limits
 from agentmark.verify.intake import Outcome, reading_cost
 from agentmark.verify.keyring import Keyring
 from agentmark.verify.state import LogState, accumulate
@@ -155,7 +156,9 @@ def test_what_a_packed_log_is_read_for_follows_its_size_on_disk(tmp_path: Path) 
     path = tmp_path / "fat.jsonl.gz"
     path.write_bytes(gzip.compress("".join(record.to_json() + "\n" for record in log).encode()))
     limit = 4 * int(reading_cost(log[0]))
-    verdict = Case(logs=[path], keys=[KEY], work_limit=limit).answer().verdict
+    # A reader of logs would call this a bomb; here it is trusted.
+    limits = Limits(records_per_kib=10_000)
+    verdict = Case(logs=[path], keys=[KEY], work_limit=limit, limits=limits).answer().verdict
     read = max(limit, READ_PER_BYTE * path.stat().st_size) // reading_cost(log[0])
     assert verdict.counts[Outcome.NOT_READ] == len(log) - read > 0
     assert verdict.record_count == len(log)
@@ -163,7 +166,7 @@ def test_what_a_packed_log_is_read_for_follows_its_size_on_disk(tmp_path: Path) 
     assert note is not None
     assert f"{verdict.counts[Outcome.NOT_READ]} of 60 records were not read" in note
     enough = int(note.split("a work limit of ")[1].split()[0])
-    assert Case(logs=[path], keys=[KEY], work_limit=enough).answer().verdict.counts[Outcome.NOT_READ] == 0
+    assert Case(logs=[path], keys=[KEY], work_limit=enough, limits=limits).answer().verdict.counts[Outcome.NOT_READ] == 0
 
 
 def test_which_records_are_read_depends_on_order_and_size_alone() -> None:

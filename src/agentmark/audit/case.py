@@ -39,6 +39,9 @@ from agentmark.verify.verdict import DEFAULT_THRESHOLD, Placement, Verdict
 from agentmark.verify.verifier import DEFAULT_OFFSETS, MAX_OFFSETS, Verifier
 from agentmark.verify.work import Work, reading_work
 
+# The control searches with this part of the work limit.
+CONTROL_PART = 3
+
 Progress = Callable[[str], None]
 
 
@@ -189,7 +192,9 @@ class _Inquiry:
         wants_whole_report = case.report is not None and not case.report.for_stranger
         if case.control or wants_whole_report:
             strangers = verifier.sort_out(self._engine.take_in(parts, verifier.keys.strangers(), self._reading_work()))
-            answer = replace(answer, control=verifier.judge.verdict(strangers, case.claim))
+            # A stranger's key finds nothing however long it looks: a part of the work is enough to see that.
+            judge = replace(verifier.judge, work_limit=max(1, case.work_limit // CONTROL_PART))
+            answer = replace(answer, control=judge.verdict(strangers, case.claim))
         if case.report is not None and wants_whole_report:
             answer = replace(answer, report=self._report(case.report, answer, intake, verifier))
         return answer
