@@ -166,7 +166,9 @@ def test_what_a_packed_log_is_read_for_follows_its_size_on_disk(tmp_path: Path) 
     assert note is not None
     assert f"{verdict.counts[Outcome.NOT_READ]} of 60 records were not read" in note
     enough = int(note.split("a work limit of ")[1].split()[0])
-    assert Case(logs=[path], keys=[KEY], work_limit=enough, limits=limits).answer().verdict.counts[Outcome.NOT_READ] == 0
+    assert (
+        Case(logs=[path], keys=[KEY], work_limit=enough, limits=limits).answer().verdict.counts[Outcome.NOT_READ] == 0
+    )
 
 
 def test_which_records_are_read_depends_on_order_and_size_alone() -> None:
@@ -224,3 +226,15 @@ def test_a_longer_limit_reads_further() -> None:
         log[i] = replace(log[i], distribution=distribution, behavior=distribution.at(rng.getrandbits(32)))
     assert not Verifier(KEY, work_limit=2000).verify(log).accepted
     assert Verifier(KEY).verify(log).payload == payload
+
+
+def test_places_share_the_work_and_too_many_are_refused_at_once() -> None:
+    log = marked_log(KEY)[:30]
+    verifier = Verifier(KEY)
+    place = verifier.locate(log[0].session, log, offsets=range(1, 200))
+    # At none of these places is it ours: each is searched, and none for long.
+    assert place.offset is None
+    assert place.verdict.work_limit < DEFAULT_WORK_LIMIT
+    assert 199 * place.verdict.work_limit <= 51 * DEFAULT_WORK_LIMIT
+    with pytest.raises(SettingError, match="fewer places or records, or a higher limit"):
+        verifier.locate(log[0].session, fat(17), offsets=range(1000))

@@ -16,6 +16,7 @@ from collections.abc import Iterable, Sequence
 from copy import copy
 from dataclasses import replace
 from itertools import islice
+from math import fsum
 
 from agentmark.core.context import context_digest, context_fields
 from agentmark.core.costs import DEFAULT_WORK_LIMIT
@@ -24,7 +25,7 @@ from agentmark.errors import SettingError
 from agentmark.identity.registry import Registry
 from agentmark.keys.shared import SharedKey
 from agentmark.record import StepRecord
-from agentmark.verify.intake import Intake
+from agentmark.verify.intake import Intake, reading_cost
 from agentmark.verify.judge import Judge
 from agentmark.verify.keyring import Keyring
 from agentmark.verify.prices import Prices
@@ -35,6 +36,12 @@ from agentmark.verify.verdict import DEFAULT_THRESHOLD, Placement, Segment, Verd
 DEFAULT_OFFSETS = 1000
 # Each place tried is a verdict of its own, and has to be paid for.
 MAX_OFFSETS = 1_000_000
+
+
+# What all places together may spend, in work limits: on reading, and on searching. Each may search this much in any
+# case, which is enough for a clean run of steps.
+PLACES_PART = 50
+LEAST_WORK = 20_000
 
 
 class Verifier:
@@ -105,7 +112,7 @@ class Verifier:
         tried = list(islice(offsets, MAX_OFFSETS + 1))
         if not 1 <= len(tried) <= MAX_OFFSETS:
             raise SettingError("offsets", f"there must be at least one, and at most {MAX_OFFSETS:,}")
-        paying = self.for_tries(len(tried))
+        paying = self._for_places(len(tried), records)
         best: Placement | None = None
         for offset in tried:
             verdict = paying.verify(placed_at(records, session, offset), claim=claim)
@@ -115,6 +122,20 @@ class Verifier:
                 break
         assert best is not None
         return best
+
+    def _for_places(self, count: int, records: Iterable[StepRecord]) -> "Verifier":
+        """Pays for every place, and shares the work among them: at nearly all of them nothing is to be found."""
+        allowed = PLACES_PART * self.judge.work_limit
+        needed = count * fsum([reading_cost(record) for record in records])
+        if needed > allowed:
+            raise SettingError(
+                "offsets",
+                f"to read these records at {count:,} places takes {needed:.1e} operations, and a work limit of "
+                f"{self.judge.work_limit:,} allows {allowed:.1e}: fewer places or records, or a higher limit",
+            )
+        paying = self.for_tries(count)
+        paying.judge = replace(paying.judge, work_limit=min(self.judge.work_limit, max(allowed // count, LEAST_WORK)))
+        return paying
 
     def for_tries(self, tries: int) -> "Verifier":
         """A verifier that pays for this many questions of which its own is one: offsets, keys, logs judged apart."""
