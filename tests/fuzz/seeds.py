@@ -13,7 +13,7 @@ from log_run import KEY, PAYLOAD, PAYLOAD_LEN
 from log_shapes import EXPORTS, LINES, RUN, SHAPES
 from support import marked_log
 
-from agentmark import SqliteLog
+from agentmark import Monitor, SqliteLog
 from agentmark.audit.case import Case, ReportOrder
 from agentmark.core.evidence import Evidence
 from agentmark.core.linear import LinearSystem
@@ -164,6 +164,17 @@ def situations() -> list[bytes]:
 def states() -> list[bytes]:
     """Accumulated parts of logs: sets of symbols (F), soft symbols (R), records that say nothing."""
     return [accumulate(records, Keyring(KEY)).to_bytes() for records in (RUN[:6], RUN[30:37], RUN[-3:])]
+
+
+def monitors() -> list[bytes]:
+    """What watches of a growing log keep: new, within the log, and with records that were taken back."""
+    watching = Monitor(KEY)
+    made = [watching.to_bytes()]
+    for records in (RUN[:6], RUN[30:37], RUN[-3:]):
+        for record in records:
+            watching.update(record)
+        made.append(watching.to_bytes())
+    return made
 
 
 def evidences() -> list[bytes]:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from log_run import KEY
 
-from agentmark import Registry, StepRecord
+from agentmark import Monitor, Registry, StepRecord
 from agentmark.audit.case import Case, ReportOrder
 from agentmark.chain.check import verify_chain
 from agentmark.chain.checkpoint import Checkpoint
@@ -174,6 +174,11 @@ def _log_state(data: bytes, _: Path) -> None:
     Judge().verdict(state.intake())
 
 
+def _monitor(data: bytes, _: Path) -> None:
+    monitor = Monitor.from_bytes(data, KEY)
+    assert monitor.to_bytes() == data
+
+
 def _evidence(data: bytes, _: Path) -> None:
     evidence = Evidence.from_bytes(data)
     assert evidence.to_bytes() == data
@@ -237,6 +242,7 @@ _ALL = (
     Target("registry-table", _registry, seeds.registry_tables),
     Target("signed-report", _signed_report, seeds.signed_reports, make=_signed_reports),
     Target("log-state", _log_state, seeds.states),
+    Target("monitor", _monitor, seeds.monitors),
     Target("evidence", _evidence, seeds.evidences),
     Target("linear-system", _linear_system, seeds.linear_systems),
     Target("command-line", command_line.run, make=command_line.make, weight=12),

@@ -9,6 +9,7 @@ import json
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
+from hmac import compare_digest
 from typing import Any, Self
 
 from agentmark.core.errors import AgentMarkError
@@ -348,7 +349,7 @@ class Monitor:
         try:
             if source.take(CHECK_SIZE) != self._keys.check:
                 raise MonitorStateError("was made under other keys, or is damaged")
-            if self._keys.seal(body) != seal:
+            if not compare_digest(self._keys.seal(body), seal):
                 raise MonitorStateError("is damaged, cut short or altered")
             if source.take(_QUESTION_SIZE) != self._question_digest:
                 raise MonitorStateError(
