@@ -132,5 +132,8 @@ def _likeliest_with_numpy(spectra: Sequence[_Spectrum], payload_len: int, noise:
         low += high
         high[...] = difference
         half *= 2
-    best = numpy.argpartition(table, len(table) - count)[-count:]
-    return [int(i) for i in best[numpy.argsort(-table[best])]]
+    best = []
+    for _ in range(count):
+        best.append(int(table.argmax()))
+        table[best[-1]] = -numpy.inf
+    return best
