@@ -39,6 +39,7 @@ COMMANDS: Mapping[str, Sequence[str]] = {
     ),
     "inspect": ("-m", "agentmark", "inspect", "{log}", "--skip-bad"),
     "chain": ("-m", "agentmark", "chain", "{log}"),
+    "monitor": ("-m", "agentmark", "monitor", "{log}", "--key", "{key}"),
     "audit from Python": (str(Path(__file__).parent / "hostile" / "audit_case.py"), "{log}", "{key}"),
 }
 INTRODUCTION = f"""\

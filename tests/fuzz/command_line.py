@@ -63,6 +63,7 @@ READERS = ("verify", "inspect", "chain", "monitor", "check-report", "identity", 
 MODELS = (["--model", "local"], ["--gguf", "model.gguf"], ["--base-url", "http://127.0.0.1:9/v1", "--model", "m"])
 # A simulation of the usual size takes seconds, whatever it is given.
 FEW_TRIALS = ["--trials", "10", "--max-steps", "20"]
+FEW_PLACES = ["--work-limit", "50000"]
 
 
 class BadEndError(AssertionError):
@@ -92,6 +93,8 @@ def make(rng: random.Random) -> bytes:
     for action in _drawn(rng, commands()[name]):
         words += maker.words_for(action)
     words += rng.choice(MODELS) if name == "demo" else FEW_TRIALS if name == "power" else []
+    # Every place is a question of its own, and people wait for them.
+    words += FEW_PLACES if "--find-offset" in words else []
     if rng.random() < 0.05:
         words.insert(rng.randrange(len(words) + 1), _word(values.text(rng)))
     if rng.random() < 0.05:

@@ -22,7 +22,7 @@ from agentmark.core.context import context_digest, context_fields
 from agentmark.core.errors import PayloadError
 from agentmark.identity.registry import Identity
 from agentmark.verify.arrivals import RETRACTIONS, Arrival
-from agentmark.verify.followed import FOLLOWED_FROM_THE_START, Question
+from agentmark.verify.followed import FIRST_WORK, FOLLOWED_FROM_THE_START, WORK_PER_RECORD, Question
 
 KEY = SharedKey(bytes(range(32)))
 OTHER = SharedKey(bytes(range(1, 33)))
@@ -457,3 +457,17 @@ def test_what_is_kept_of_a_context_is_small_and_does_not_grow_with_its_list() ->
         sizes.append((len(monitor.to_bytes()) - len(Monitor(KEY, claim=5).to_bytes())) / steps)
     # 32 bytes of digest and 43 of what its first record said, besides the process itself.
     assert max(sizes) < 75 + 5
+
+
+def test_searches_have_a_purse_that_hostile_records_cannot_empty_twice() -> None:
+    """Records that make every search hard: what the searches cost in all follows the number of records."""
+    rng = random.Random(5)
+    lengths = range(30, 50)
+    monitor = watched([foreign_step(KEY, 100 * length + i, rng, length) for length in lengths for i in range(60)])
+    counted = monitor.status().steps
+    assert counted > 500
+    assert monitor._purse.spent > FIRST_WORK / 10
+    # What a search does in any case may exceed what was left for the last one.
+    assert monitor._purse.spent <= 1.25 * (FIRST_WORK + WORK_PER_RECORD * counted)
+    again = Monitor.from_bytes(monitor.to_bytes(), KEY)
+    assert again._purse.spent == monitor._purse.spent

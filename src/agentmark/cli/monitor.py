@@ -2,7 +2,6 @@
 
 import argparse
 import contextlib
-import json
 import os
 import signal
 import sys
@@ -23,6 +22,7 @@ from agentmark.cli.common import (
     limits_of,
     load_keys,
     new_command,
+    print_json,
     printable,
 )
 from agentmark.cli.weight_lines import parse_payload
@@ -327,7 +327,7 @@ def _print(text: str) -> None:
 
 
 def _print_json(content: dict[str, Any]) -> None:
-    print(json.dumps(content, ensure_ascii=False), flush=True)
+    print_json(content)
 
 
 def _say(message: str) -> None:

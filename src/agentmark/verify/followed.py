@@ -7,6 +7,7 @@ probability at most `threshold` if it is false (Ville).
 """
 
 from collections.abc import Sequence
+from copy import deepcopy
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from math import inf, log2
@@ -14,6 +15,7 @@ from operator import index
 from struct import Struct
 from typing import SupportsIndex
 
+from agentmark.core.costs import DEFAULT_WORK_LIMIT
 from agentmark.core.errors import PayloadError
 from agentmark.core.evidence import NOISE_RATES, Evidence
 from agentmark.core.payload import PayloadLike, check_payload_len, payload_to_int
@@ -36,7 +38,34 @@ GROWTH_BETWEEN_SEARCHES = 8
 # Where no noise is allowed for, a scan of a registry still needs a rate to rank by.
 _NEARLY_CLEAN = (1e-9,)
 
+# What searches may cost, all lengths together: this much to begin with, and so much more for each record that counts.
+FIRST_WORK = DEFAULT_WORK_LIMIT
+WORK_PER_RECORD = 300
+# A search with less than this is not worth its while: it waits until more records have come.
+LEAST_SEARCH = 100_000
+# To unpack a step that was kept, and to multiply it into the evidence of a candidate that was found.
+UNPACK_COST = 15
+
 _PLACE = Struct(">Q")
+
+
+class Purse:
+    """What a monitor may spend on searches. Whoever writes the log decides how hard they are; this, how many."""
+
+    def __init__(self) -> None:
+        self.spent = 0.0
+        self._earned = float(FIRST_WORK)
+
+    def earn(self, records: int = 1) -> None:
+        self._earned += WORK_PER_RECORD * records
+
+    def draw(self) -> Work | None:
+        """A meter for one search, to be handed back; None if there is not enough for one."""
+        left = min(self._earned - self.spent, DEFAULT_WORK_LIMIT)
+        return Work(left) if left >= LEAST_SEARCH else None
+
+    def hand_back(self, work: Work) -> None:
+        self.spent += work.spent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +98,7 @@ class Question:
         if self.payload_len not in (None, registry.payload_len):
             raise SettingError("payload_len", f"{self.payload_len} differs from the registry's {registry.payload_len}")
         # As it is now: names that are issued later belong to another question.
-        object.__setattr__(self, "registry", Registry(registry.payload_len, registry))
+        object.__setattr__(self, "registry", deepcopy(registry))
         object.__setattr__(self, "payload_len", registry.payload_len)
         if isinstance(self.claim, str):
             object.__setattr__(self, "claim", registry.named(self.claim).payload)
@@ -118,14 +147,14 @@ class Question:
             return self._registered if len(self.registry) <= FOLLOWED_FROM_THE_START else None
         return list(range(1 << payload_len)) if 1 << payload_len <= FOLLOWED_FROM_THE_START else None
 
-    def search(self, readings: list[Reading], payload_len: int) -> list[int]:
+    def search(self, readings: list[Reading], payload_len: int, work: Work) -> list[int]:
         """Payloads that may explain the steps, within a bounded amount of work."""
         searcher = Searcher(prices=Prices(self.registry), threshold=self.threshold, noise_rates=self.noise_rates)
         if self.registry is None:
-            return [candidate.payload for candidate in searcher.propose(readings, payload_len, Work()).candidates]
+            return [candidate.payload for candidate in searcher.propose(readings, payload_len, work).candidates]
         payloads = self._registered
         rates = searcher.rates or _NEARLY_CLEAN
-        best = scan(payloads, readings, payload_len=payload_len, noise=rates, work=Work())
+        best = scan(payloads, readings, payload_len=payload_len, noise=rates, work=work)
         return [payloads[i] for i in best]
 
     @property
@@ -206,8 +235,9 @@ class Crossing:
 class Followed:
     """The payloads of one length, and what the steps of that length have shown for them."""
 
-    def __init__(self, question: Question, payload_len: int, place: int) -> None:
+    def __init__(self, question: Question, payload_len: int, place: int, purse: Purse) -> None:
         self._question = question
+        self._purse = purse
         self.payload_len = payload_len
         self.length_bits = question.length_bits(place)
         self.steps = 0
@@ -244,8 +274,9 @@ class Followed:
         if self._searches:
             self._kept.append((number, b"".join(reading_parts(reading))))
             self._potential_bits += reading.most_bits
-            if self.steps >= self._next_search and self._can_name:
-                crossings += self._search()
+            if self.steps >= self._next_search and self._can_name and (work := self._purse.draw()) is not None:
+                crossings += self._search(work)
+                self._purse.hand_back(work)
         return crossings
 
     @property
@@ -254,14 +285,16 @@ class Followed:
         cheapest = self._question.cheapest_bits(self.payload_len)
         return self._potential_bits >= self.length_bits + cheapest + self._question.bits_needed
 
-    def _search(self) -> list[Crossing]:
+    def _search(self, work: Work) -> list[Crossing]:
         self.searches += 1
         self._next_search = self.steps + max(1, self.steps // GROWTH_BETWEEN_SEARCHES)
         readings = [self._unpacked(packed) for _, packed in self._kept]
         crossings: list[Crossing] = []
-        for payload in dict.fromkeys(self._question.search(readings, self.payload_len)):
+        work.spend(UNPACK_COST * len(readings))
+        for payload in dict.fromkeys(self._question.search(readings, self.payload_len, work)):
             if payload in self._processes:
                 continue
+            work.spend(UNPACK_COST * len(readings))
             process = self._follow(payload)
             # What it would have shown had it been followed from the start: it was one of those paid for all along.
             for (number, _), reading in zip(self._kept, readings, strict=True):

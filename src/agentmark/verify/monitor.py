@@ -20,7 +20,7 @@ from agentmark.identity.registry import Registry
 from agentmark.keys.shared import SharedKey
 from agentmark.record import StepRecord
 from agentmark.verify.arrivals import ENTRY_SIZE, RETRACTIONS, Arrival, Contexts
-from agentmark.verify.followed import Crossing, Followed, Question
+from agentmark.verify.followed import Crossing, Followed, Purse, Question
 from agentmark.verify.intake import Outcome, Step, read_record
 from agentmark.verify.keyring import CHECK_SIZE, SEAL_SIZE, Keyring
 from agentmark.verify.reading_bytes import Source, count_bytes, framed
@@ -194,6 +194,7 @@ class Monitor:
         self._contexts = Contexts()
         self._lengths: dict[int, Followed] = {}
         self._alarms: list[Alarm] = []
+        self._purse = Purse()
 
     @property
     def records(self) -> int:
@@ -227,6 +228,7 @@ class Monitor:
             return None
         self._contexts.arrivals[Arrival.COUNTED] += 1
         self._contexts.settle(record)
+        self._purse.earn()
         crossings = self._followed(record.payload_len).take(step.reading, self._records)
         return self._raised(crossings, record.payload_len)
 
@@ -244,7 +246,8 @@ class Monitor:
 
     def _followed(self, payload_len: int) -> Followed:
         if payload_len not in self._lengths:
-            self._lengths[payload_len] = Followed(self._question, payload_len, len(self._lengths) + 1)
+            place = len(self._lengths) + 1
+            self._lengths[payload_len] = Followed(self._question, payload_len, place, self._purse)
         return self._lengths[payload_len]
 
     def _raised(self, crossings: Iterable[Crossing], payload_len: int) -> Alarm | None:
@@ -302,6 +305,7 @@ class Monitor:
         """
         head = {
             "records": self._records,
+            "work": self._purse.spent,
             "arrivals": {kind.name: count for kind, count in self._contexts.arrivals.items()},
             "alarms": [_alarm_head(alarm) for alarm in self._alarms],
             "lengths": [followed.head() for followed in self._lengths.values()],
@@ -370,6 +374,8 @@ class Monitor:
         self._records = head["records"]
         self._contexts.arrivals.update({Arrival[name]: count for name, count in head["arrivals"].items()})
         self._alarms = [_alarm(**entry) for entry in head["alarms"]]
+        self._purse.earn(self._contexts.arrivals[Arrival.COUNTED])
+        self._purse.spent = float(head["work"])
         for _ in range(source.count()):
             self._contexts.restore(source.take(ENTRY_SIZE))
         for entry in head["lengths"]:

@@ -51,7 +51,7 @@ class Limits:
     values_per_byte: int = 16
     # How many records each KiB of a file may hold. A record has a digest of 32 bytes that no packer makes smaller;
     # copies of a record have not. One that takes more than RECORD_UNIT in memory counts as several.
-    records_per_kib: int = 64
+    records_per_kib: int = 40
 
     def __post_init__(self) -> None:
         for setting in fields(self):
