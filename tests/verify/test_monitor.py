@@ -4,6 +4,7 @@ import random
 from collections import Counter
 from dataclasses import replace
 from math import fsum, log2
+from pathlib import Path
 
 import pytest
 from support import dirichlet, marked_log
@@ -471,3 +472,14 @@ def test_searches_have_a_purse_that_hostile_records_cannot_empty_twice() -> None
     assert monitor._purse.spent <= 1.25 * (FIRST_WORK + WORK_PER_RECORD * counted)
     again = Monitor.from_bytes(monitor.to_bytes(), KEY)
     assert again._purse.spent == monitor._purse.spent
+
+
+def test_a_registry_that_verify_reads_is_one_that_a_monitor_reads(tmp_path: Path) -> None:
+    """Names that would not be issued today are in registries of yesterday."""
+    lines = ['{"agentmark_registry": 1, "payload_len": 16}', '{"name": "ac\\u200dme\\u00a0", "payload": "5eed"}']
+    path = tmp_path / "registry.jsonl"
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    path.chmod(0o600)
+    alarm = watched(LOGS["F"], registry=Registry.load(path)).alarm
+    assert alarm is not None
+    assert alarm.identity == "ac\u200dme\u00a0"
