@@ -35,9 +35,10 @@ REGISTERED = Registry(MAIN_LENGTH[REGISTRY], [Identity(f"tenant {i}", 11 * i) fo
 LIST_SIZES = {"F": (2, 4), "R": (2,)}
 FRESH_STEPS = 16
 # Blocks that let each of eight lengths be the majority once: `verify` takes the longer of two that are as frequent.
-# Open decoding pays so much for long payloads that only the short ones are worth going on with: more is left for that.
+# Open decoding pays so much for long payloads that only the short ones are worth going on with.
 BLOCKS = {CLAIM: (1, 1, 2, 2, 3, 3, 4, 4), REGISTRY: (1, 1, 2, 2, 3, 3, 4, 4), OPEN: (1,) * 8}
-LAST_BLOCK = {CLAIM: 6, REGISTRY: 6, OPEN: 10}
+# The best of them is gone on with until it has so many steps: with fewer, R could not pay for a name of the registry.
+STEPS_OF_THE_BEST = 15
 # More than anyone writes of one length.
 MOST_OF_A_LENGTH = 64
 # The most that a step says for a payload, for each bit of its even list. F: exactly that. R: 256 races are not quite
@@ -244,7 +245,7 @@ def move(log: NullLog, watcher: Watcher, question: str, rng: Random) -> None:
     for payload_len, count in zip(LENGTHS[question], BLOCKS[question], strict=True):
         write(payload_len, count)
     best = max(looked, key=lambda payload_len: looked[payload_len])
-    for left in range(max(counts.values()) + 1 - counts[best] + LAST_BLOCK[question], 0, -1):
+    for left in range(STEPS_OF_THE_BEST - counts[best], 0, -1):
         if watcher.accepted or shown + log.most_bits(counts[best], left) < watcher.line:
             return
         write(best, 1)
