@@ -20,7 +20,7 @@ from agentmark.identity.registry import Registry
 from agentmark.keys.shared import SharedKey
 from agentmark.record import StepRecord
 from agentmark.verify.arrivals import ENTRY_SIZE, RETRACTIONS, Arrival, Contexts
-from agentmark.verify.followed import Crossing, Followed, Purse, Question
+from agentmark.verify.followed import Crossing, Followed, Process, Purse, Question
 from agentmark.verify.intake import Outcome, Step, read_record
 from agentmark.verify.keyring import CHECK_SIZE, SEAL_SIZE, Keyring
 from agentmark.verify.reading_bytes import Source, count_bytes, framed
@@ -267,10 +267,20 @@ class Monitor:
             )
         return self._alarms[before] if len(self._alarms) > before else None
 
+    @property
+    def surplus(self) -> float:
+        """That of `status`, for those who look after every record."""
+        best = self._best()
+        return -self._cheapest() if best is None else best.surplus
+
+    def _best(self) -> Process | None:
+        """The payload with the largest surplus now; None if nobody is followed yet."""
+        candidates = [followed.best for followed in self._lengths.values()]
+        return max([process for process in candidates if process], key=lambda process: process.surplus, default=None)
+
     def status(self) -> MonitorStatus:
         """Where it stands. Looking changes nothing, and costs nothing."""
-        candidates = [followed.best for followed in self._lengths.values()]
-        best = max([process for process in candidates if process], key=lambda process: process.surplus, default=None)
+        best = self._best()
         # Before any step, and where a search has found nobody yet: no evidence, for the price of the cheapest.
         least = self._cheapest()
         return MonitorStatus(

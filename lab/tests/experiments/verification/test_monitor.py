@@ -7,7 +7,9 @@ from agentmark_lab.experiments.verification import monitor, watching
 from agentmark_lab.kit.draws import random_key
 from agentmark_lab.kit.stats import exact_interval
 
+from agentmark.record import StepRecord
 from agentmark.verify.arrivals import RETRACTIONS, Arrival
+from agentmark.verify.intake import Step
 from agentmark.verify.monitor import Monitor
 
 LOGS = 30
@@ -28,10 +30,38 @@ def test_the_monitor_passes_the_same_test() -> None:
     assert exact_interval(accepted_when_withdrawn(monitor.MONITOR), LOGS).low <= monitor.LEVEL
 
 
+@pytest.mark.parametrize("scheme", ["F", "R"])
+def test_whoever_gives_a_log_up_would_not_have_been_accepted(scheme: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All cells of 15 logs, at a level at which many are accepted."""
+    monkeypatch.setattr(monitor, "LEVEL", 0.1)
+    chunk = monitor.Chunk(monitor.MONITOR, scheme, watching.QUESTIONS, 15, 0, 1)
+    with_giving_up = monitor.attack_chunk(chunk)
+    monkeypatch.setitem(watching.MOST_PER_BIT, scheme, float("inf"))
+    assert monitor.attack_chunk(chunk) == with_giving_up
+    assert with_giving_up.total() > 0
+
+
+def test_every_length_is_the_one_that_verify_takes_once() -> None:
+    taken: list[int] = []
+
+    class Notes(watching.VerifierWatches):
+        def show(self, shown: Step | StepRecord) -> float:
+            surplus = super().show(shown)
+            taken.append(self._state.intake(None).payload_len)
+            return surplus
+
+    rng = random.Random(4)
+    key = random_key(rng)
+    watching.ATTACKS[watching.MOVING](
+        watching.NullLog("F", key, "s", rng), Notes(key, watching.CLAIM, 1e-3), watching.CLAIM, rng
+    )
+    assert list(dict.fromkeys(taken)) == list(watching.LENGTHS[watching.CLAIM])
+
+
 def shown_to_a_monitor(attack: str, question: str, seed: int = 3) -> Monitor:
     rng = random.Random(seed)
     key = random_key(rng)
-    watcher = watching.MonitorWatches(key, question, 1e-9)
+    watcher = watching.MonitorWatches(key, question, 1e-3)
     watching.ATTACKS[attack](watching.NullLog("F", key, "s", rng), watcher, question, rng)
     return watcher._monitor
 

@@ -60,7 +60,7 @@ class Effort:
 
 
 FULL = Effort(
-    watched={"F": 20_000, "R": 2_000},
+    watched={"F": 20_000, "R": 20_000},
     verified={
         ("F", CLAIM): 400,
         ("F", REGISTRY): 60,
@@ -309,9 +309,10 @@ def _attack_table(
         f"Share of logs that are ever accepted at {LEVEL:g}, in brackets the exact 95 % interval of the single cell. "
         "Hypothesis: at most the level. The adversary has no key, chooses even lists (F: two or four behaviors, R: "
         f"two), sees the surplus after every record and writes {FRESH_STEPS} fresh steps or some more, besides "
-        "copies. Withdrawing: after each step with which the surplus fell, copies of it with another choice, with "
-        "`enforced: false`, unmarked, or of another length. Moving: blocks that make each of eight lengths the "
-        "majority once, then on with the best (4 to 11 bits; open decoding 0 to 7; a registry fixes its length). "
+        "copies; it gives a log up once luck in all that is left would not bring that number to the line. "
+        "Withdrawing: after each step with which the surplus fell, copies of it with another choice, with "
+        "`enforced: false`, unmarked, or of another length. Moving: blocks that make each of eight lengths the one "
+        "that `verify` takes, then on with the best (4 to 11 bits; open decoding 0 to 7; a registry fixes its length). "
         "Replaying: what raised the surplus again as it was, under another session and step, or in part. Claims: one "
         "payload; registry: 16 names of 8 bits; open decoding: 4 bits. Every log has a key of its own; the fifteen "
         "cells of one log share it and its fresh steps, so that cells depend on each other, and logs within a cell do "

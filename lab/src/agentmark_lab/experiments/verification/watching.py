@@ -1,7 +1,9 @@
 """Those who watch a growing log, and adversaries without the key who see what they show and write on accordingly."""
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from math import log2
 from random import Random
 from typing import Protocol
 
@@ -25,22 +27,33 @@ NAMES = 16
 # The length that a log has unless somebody moves it, and the lengths that it can be moved to. Open decoding pays for
 # every bit, so that its lengths are short.
 MAIN_LENGTH = {CLAIM: 8, REGISTRY: 8, OPEN: 4}
-LENGTHS = {CLAIM: tuple(range(11, 3, -1)), REGISTRY: tuple(range(11, 3, -1)), OPEN: tuple(range(7, -1, -1))}
+LENGTHS = {CLAIM: tuple(range(4, 12)), REGISTRY: tuple(range(4, 12)), OPEN: tuple(range(8))}
 CLAIMED = 5
 REGISTERED = Registry(MAIN_LENGTH[REGISTRY], [Identity(f"tenant {i}", 11 * i) for i in range(NAMES)])
 
 # Lists that the adversary states: even ones say most for each record that is written.
 LIST_SIZES = {"F": (2, 4), "R": (2,)}
 FRESH_STEPS = 16
-# Blocks that let each of eight lengths be the majority once, each by one record.
-FIRST_BLOCK = 1
-LAST_BLOCK = 6
+# Blocks that let each of eight lengths be the majority once: `verify` takes the longer of two that are as frequent.
+# Open decoding pays so much for long payloads that only the short ones are worth going on with.
+BLOCKS = {CLAIM: (1, 1, 2, 2, 3, 3, 4, 4), REGISTRY: (1, 1, 2, 2, 3, 3, 4, 4), OPEN: (1,) * 8}
+# The best of them is gone on with until it has so many steps: with fewer, R could not pay for a name of the registry.
+STEPS_OF_THE_BEST = 15
+# More than anyone writes of one length.
+MOST_OF_A_LENGTH = 64
+# The most that a step says for a payload, for each bit of its even list. F: exactly that. R: 256 races are not quite
+# evenly won; eight steps in a row hardly ever say a fifth more.
+MOST_PER_BIT = {"F": 1.0, "R": 1.2}
+# What a monitor charges at least for a second length.
+SECOND_LENGTH_BITS = log2(6)
 
 
 class Watcher(Protocol):
     """Somebody who takes records in as they come and shows a number after each."""
 
     accepted: bool
+    # The surplus that is accepted.
+    line: float
 
     def show(self, shown: Step | StepRecord) -> float:
         """Take one record in, read before or not; the surplus that is shown then."""
@@ -58,6 +71,7 @@ class MonitorWatches:
             REGISTRY: {"registry": REGISTERED},
             OPEN: {},
         }[question]
+        self.line = -log2(threshold)
         self._monitor = Monitor(key, threshold=threshold, **asked)  # type: ignore[arg-type]
         self.accepted = False
 
@@ -67,7 +81,7 @@ class MonitorWatches:
         else:
             self._monitor.update(shown)
         self.accepted = self._monitor.alarm is not None
-        return self._monitor.status().surplus
+        return self._monitor.surplus
 
     def take_in(self, step: Step) -> None:
         self._monitor.take(step)
@@ -77,6 +91,7 @@ class VerifierWatches:
     """`verify`, asked again about the whole log after every record."""
 
     def __init__(self, key: SharedKey, question: str, threshold: float) -> None:
+        self.line = -log2(threshold)
         registry = REGISTERED if question == REGISTRY else None
         self._judge = Judge(threshold=threshold, prices=Prices(registry))
         self._payload_len = None if registry is None else registry.payload_len
@@ -123,43 +138,56 @@ REPLAYS = (
 
 
 class NullLog:
-    """The fresh steps that an adversary without the key writes. Every question and every attack is given the same ones,
-    which are read once."""
+    """The fresh steps that an adversary without the key writes, some of every length. Every question and every attack
+    is given the same ones, which are read once, for reading a step of R takes longer than watching it."""
 
     def __init__(self, scheme: str, key: SharedKey, session: str, rng: Random) -> None:
         self._scheme = scheme
         self._key_id = key.id
         self._keys = Keyring(key)
         self._session = session
-        self._lists = [_even(rng.choice(LIST_SIZES[scheme])) for _ in range(8)]
-        self._draws = [rng.getrandbits(WEIGHT_BITS) for _ in range(64)]
+        sizes = [rng.choice(LIST_SIZES[scheme]) for _ in range(8)]
+        self._lists = [EVEN_LISTS[size] for size in sizes]
+        self._most_bits = [MOST_PER_BIT[scheme] * log2(size) for size in sizes]
+        self._draws = [rng.getrandbits(WEIGHT_BITS) for _ in range(MOST_OF_A_LENGTH)]
         self._fresh: dict[tuple[int, int], Step] = {}
 
     def fresh(self, number: int, payload_len: int) -> Step:
-        """The step of this number, written with this length."""
+        """The step of this number, from 0, among those of this length."""
         step = self._fresh.get((number, payload_len))
         if step is None:
             distribution = self._lists[number % len(self._lists)]
+            # No two lengths share a context.
+            place = payload_len * MOST_OF_A_LENGTH + number
             record = StepRecord(
                 scheme=self._scheme,
                 key_id=self._key_id,
                 payload_len=payload_len,
                 session=self._session,
-                step_index=number,
-                context=fresh_context(self._session, number),
+                step_index=place,
+                context=fresh_context(self._session, place),
                 distribution=distribution,
-                behavior=distribution.at(self._draws[number % len(self._draws)]),
+                behavior=distribution.at(self._draws[number]),
                 marked=True,
             )
             step = self._fresh[number, payload_len] = read_record(record, self._keys)
         return step
 
+    @property
+    def most_bits_of_a_step(self) -> float:
+        return max(self._most_bits)
 
-def _even(size: int) -> BehaviorDistribution:
-    return BehaviorDistribution.quantise(named([1.0] * size))
+    def most_bits(self, first: int, count: int) -> float:
+        """What so many steps of one length can say at most, from the one of this number on."""
+        return sum([self._most_bits[number % len(self._lists)] for number in range(first, first + count)])
 
 
-# The attacks. Each writes until the watcher has accepted, or it has written what it is given to write. --------------
+EVEN_LISTS = {size: BehaviorDistribution.quantise(named([1.0] * size)) for size in (2, 4)}
+
+
+# The attacks. Each writes until the watcher has accepted, or it has written what it is given to write, or has no hope:
+# were all that it may still write lucky, the number that it was shown last would not come to the line. That spares it
+# the logs that nobody would accept, and no others.
 
 
 class Attack(Protocol):
@@ -169,9 +197,14 @@ class Attack(Protocol):
 def peek(log: NullLog, watcher: Watcher, question: str, rng: Random) -> None:
     """Writes at random and looks after every record."""
     for number in range(FRESH_STEPS):
-        watcher.show(log.fresh(number, MAIN_LENGTH[question]))
-        if watcher.accepted:
+        shown = watcher.show(log.fresh(number, MAIN_LENGTH[question]))
+        if watcher.accepted or without_hope(log, watcher, shown, number + 1):
             return
+
+
+def without_hope(log: NullLog, watcher: Watcher, shown: float, written: int) -> bool:
+    """Of one length, so many steps have been written."""
+    return shown + log.most_bits(written, FRESH_STEPS - written) < watcher.line
 
 
 def retract(log: NullLog, watcher: Watcher, question: str, rng: Random) -> None:
@@ -182,7 +215,7 @@ def retract(log: NullLog, watcher: Watcher, question: str, rng: Random) -> None:
         before, shown = shown, watcher.show(step)
         if number and shown < before:
             shown = withdraw(watcher, step, shown, before, rng)
-        if watcher.accepted:
+        if watcher.accepted or without_hope(log, watcher, shown, number + 1):
             return
 
 
@@ -197,24 +230,25 @@ def withdraw(watcher: Watcher, step: Step, shown: float, before: float, rng: Ran
 
 def move(log: NullLog, watcher: Watcher, question: str, rng: Random) -> None:
     """Lets every length be the majority once, goes back to the one that looked best, and goes on there."""
-    counts: dict[int, int] = {}
+    counts: Counter[int] = Counter()
     looked: dict[int, float] = {}
-    number = 0
+    shown = 0.0
 
     def write(payload_len: int, count: int) -> None:
-        nonlocal number
+        nonlocal shown
         for _ in range(count):
             if watcher.accepted:
                 return
-            looked[payload_len] = watcher.show(log.fresh(number, payload_len))
-            counts[payload_len] = counts.get(payload_len, 0) + 1
-            number += 1
+            shown = looked[payload_len] = watcher.show(log.fresh(counts[payload_len], payload_len))
+            counts[payload_len] += 1
 
-    for place, payload_len in enumerate(LENGTHS[question]):
-        write(payload_len, FIRST_BLOCK + place)
+    for payload_len, count in zip(LENGTHS[question], BLOCKS[question], strict=True):
+        write(payload_len, count)
     best = max(looked, key=lambda payload_len: looked[payload_len])
-    write(best, max(counts.values()) + 1 - counts[best] if not watcher.accepted else 0)
-    write(best, LAST_BLOCK)
+    for left in range(STEPS_OF_THE_BEST - counts[best], 0, -1):
+        if watcher.accepted or shown + log.most_bits(counts[best], left) < watcher.line:
+            return
+        write(best, 1)
 
 
 def replay(log: NullLog, watcher: Watcher, question: str, rng: Random) -> None:
@@ -227,17 +261,20 @@ def replay(log: NullLog, watcher: Watcher, question: str, rng: Random) -> None:
             for alteration in rng.sample(REPLAYS, 2):
                 if not watcher.accepted:
                     shown = watcher.show(alteration.make(step.record, rng))
-        if watcher.accepted:
+        if watcher.accepted or without_hope(log, watcher, shown, number + 1):
             return
 
 
 def everything(log: NullLog, watcher: Watcher, question: str, rng: Random) -> None:
     """Moves between lengths, withdraws what looks bad and repeats what looks good, as the numbers have it."""
     shown = 0.0
+    counts: Counter[int] = Counter()
     best, best_shown = MAIN_LENGTH[question], float("-inf")
-    for number in range(FRESH_STEPS + FRESH_STEPS // 4):
+    most = FRESH_STEPS + FRESH_STEPS // 4
+    for number in range(most):
         payload_len = rng.choice(LENGTHS[question]) if rng.random() < 0.3 else best
-        step = log.fresh(number, payload_len)
+        step = log.fresh(counts[payload_len], payload_len)
+        counts[payload_len] += 1
         before, shown = shown, watcher.show(step)
         if number and shown < before:
             shown = withdraw(watcher, step, shown, before, rng)
@@ -245,7 +282,9 @@ def everything(log: NullLog, watcher: Watcher, question: str, rng: Random) -> No
             shown = watcher.show(rng.choice(REPLAYS).make(step.record, rng))
         if shown > best_shown:
             best, best_shown = payload_len, shown
-        if watcher.accepted:
+        # A length that comes up anew may look better than what is shown now.
+        hope = max(shown, -SECOND_LENGTH_BITS) + (most - number - 1) * log.most_bits_of_a_step
+        if watcher.accepted or hope < watcher.line:
             return
 
 
