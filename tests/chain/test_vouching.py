@@ -1,5 +1,6 @@
 """A signer vouches for what was written with its key, whoever else can write to the log and to the folder it is in."""
 
+import fcntl
 import os
 import random
 import shutil
@@ -36,6 +37,8 @@ from agentmark import LogWriter, RecordError, SettingError, StepRecord, read_log
 from agentmark.chain.check import verify_chain
 from agentmark.chain.links import link_digest
 from agentmark.chain.writer import ChainWriter
+from agentmark.log import append as append_module
+from agentmark.log.append import LockHeldError
 from agentmark.log.lines import MAX_LINE
 
 
@@ -706,6 +709,28 @@ time.sleep(20)
     append(path, marked_log(KEY, steps=3))
     assert time.monotonic() - begun < 15, "it waited for the child"
     assert check_file(path).findings == ()
+
+
+def test_a_reader_who_holds_the_lock_does_not_stop_a_writer_for_ever(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever may only read the file can lock it all the same."""
+    monkeypatch.setattr(append_module, "LOCK_PATIENCE_S", 0.05)
+    path = tmp_path / "log.jsonl"
+    records = marked_log(KEY, steps=9)
+    with new_writer(path) as log:
+        log.write(records[0])
+        reader = os.open(path, os.O_RDONLY)
+        fcntl.flock(reader, fcntl.LOCK_SH)
+        with pytest.raises(LockHeldError, match=r"log\.jsonl: another process has held the lock"):
+            log.write(records[1])
+        with pytest.raises(LockHeldError):
+            new_writer(path)
+        os.close(reader)
+        for record in records[1:]:
+            log.write(record)
+    assert check_file(path).findings == ()
+    assert check_file(path).record_count == 9
 
 
 def test_nothing_is_withdrawn_that_was_written(tmp_path: Path) -> None:

@@ -119,7 +119,7 @@ class LogWriter(FileSink):
         if chain.signing_key is not None:
             path = self._signer_path or signer_file_beside(self._log_path, chain.signing_key)
             self._signer = SignerFile(path, chain.signing_key)
-        with locked(descriptor):
+        with locked(descriptor, str(self.path)):
             self._catch_up(chain)
 
     def _let_go(self) -> None:
@@ -148,7 +148,7 @@ class LogWriter(FileSink):
                 self._open()
                 self._is_forked = False
             assert self._chain is not None
-            with locked(self._descriptor):
+            with locked(self._descriptor, str(self.path)):
                 yield self._chain
 
     # What others wrote.
