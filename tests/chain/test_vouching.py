@@ -1,6 +1,7 @@
 """A signer vouches for what was written with its key, whoever else can write to the log and to the folder it is in."""
 
 import fcntl
+import io
 import os
 import random
 import shutil
@@ -11,6 +12,7 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from chained_logs import (
@@ -451,6 +453,61 @@ append(Path(sys.argv[1]), marked_log(KEY, steps=9, seed=3))
     with path.open("rb") as file:
         file.seek(whole + (1 << 28))
         assert file.read().count(b'"agentmark"') == 9
+
+
+class CountingFile(io.FileIO):
+    """Counts the bytes that are read from any file."""
+
+    count = 0
+
+    def readinto(self, buffer: Any) -> int:
+        size = super().readinto(buffer)
+        CountingFile.count += size
+        return size
+
+
+def grown_by_a_hole(path: Path) -> None:
+    os.truncate(path, 1 << 30)
+
+
+def grown_by_holes_in_lines(path: Path) -> None:
+    """A hole behind the beginning of a line that may be ours, many times."""
+    for i in range(1, 65):
+        with path.open("ab") as file:
+            file.write(b'\n{"agentmark":1,')
+            file.truncate(i << 24)
+
+
+@pytest.mark.parametrize("which", ["log", "state"])
+@pytest.mark.parametrize("live", [False, True], ids=["after a crash", "live"])
+@pytest.mark.parametrize("damage", [grown_by_a_hole, grown_by_holes_in_lines], ids=lambda damage: damage.__name__)
+def test_a_file_that_is_mostly_a_hole_is_not_read_for_hours(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, which: str, live: bool, damage: Callable[[Path], None]
+) -> None:
+    """A gibibyte that is on no disk costs no more than the data in it, so that a thousand of them cost no more."""
+    path = tmp_path / "log.jsonl"
+    records = marked_log(KEY, steps=20)
+    writer = new_writer(path)
+    for record in records[:12]:
+        writer.write(record)
+    if not live:
+        writer._let_go()
+    damage(path if which == "log" else signer_file(path))
+    monkeypatch.setattr(io, "FileIO", CountingFile)
+    monkeypatch.setattr(CountingFile, "count", 0)
+    writer = writer if live else new_writer(path)
+    for record in records[12:]:
+        writer.write(record)
+    writer.close()
+    assert 0 < CountingFile.count < 200 << 20
+    monkeypatch.undo()
+    if which == "state":
+        assert check_file(path).findings == ()
+        assert signer_file(path).stat().st_size < 1 << 20
+    else:
+        with path.open("rb") as file:
+            file.seek(1 << 30)
+            assert file.read().count(b'"agentmark"') == 8
 
 
 def test_a_record_that_no_chained_log_could_take_in_is_refused(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from agentmark.chain.state import Note, SignerState, StateSeal, Withdrawal
 from agentmark.keys.signing import SigningKey
 from agentmark.log.append import write_whole
-from agentmark.log.lines import bounded_lines, reader_of
+from agentmark.log.lines import MAX_LINE, reader_of
 
 # Beyond this, the next checkpoint begins a new file. Not each of them: putting one in the place of another makes some
 # file systems write it to the disk at once, which takes longer than the hundred records between.
@@ -116,7 +116,8 @@ class SignerFile:
         notes: list[Note | Withdrawal] = []
         known = begin
         with reader_of(self.descriptor, begin) as file:
-            for line in bounded_lines(file):
+            # A line of ours is never longer, and what follows one that is not ours is not read.
+            while line := file.readline(MAX_LINE + 1):
                 content = self._seal.open(line)
                 if content is None or (known == 0 and not isinstance(content, SignerState)):
                     break
