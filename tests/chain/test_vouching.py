@@ -337,6 +337,114 @@ def test_a_log_that_is_cut_back_alone_is_missed(tmp_path: Path, caplog: pytest.L
     assert "the last checkpoint that this signing key wrote is not there" in caplog.text
 
 
+@pytest.mark.parametrize("every", [7, 100], ids=["with checkpoints", "before the first checkpoint"])
+@pytest.mark.parametrize("left", [0, 9, 18])
+def test_a_log_that_is_cut_back_under_a_live_signer_is_told_and_missed(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, every: int, left: int
+) -> None:
+    """As a rotation does that copies the log and empties it, or anybody else who may write the file."""
+    path = tmp_path / "log.jsonl"
+    records = marked_log(KEY, steps=30)
+    with new_writer(path, every=every) as log:
+        for record in records[:20]:
+            log.write(record)
+        lines = path.read_bytes().splitlines(keepends=True)
+        os.truncate(path, len(b"".join(lines[:left])))
+        log.write(records[20])
+        assert "has become shorter while it was being written" in caplog.text
+        assert "are not there any more" in caplog.text
+        assert "nobody wrote with this signing key" not in caplog.text, "what is left is ours"
+        for record in records[21:]:
+            log.write(record)
+    report = check_file(path)
+    assert (Kind.GAP if left else Kind.MISSING_HEAD) in kinds(report)
+    assert Kind.UNVOUCHED not in kinds(report)
+    assert not report.intact
+
+
+def test_a_log_that_is_emptied_right_behind_a_checkpoint_is_missed(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "log.jsonl"
+    records = marked_log(KEY, steps=20)
+    with new_writer(path) as log:
+        for record in records[:14]:
+            log.write(record)
+        os.truncate(path, 0)
+        log.write(records[14])
+        assert "the last checkpoint that this signing key wrote is not there" in caplog.text
+    assert {Kind.MISSING_HEAD, Kind.CHECKPOINT_BREAK} <= set(kinds(check_file(path)))
+
+
+def test_links_alone_tell_of_a_cut_too(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    path = tmp_path / "log.jsonl"
+    records = marked_log(KEY, steps=10)
+    with LogWriter(path, chain=ChainWriter()) as log:
+        for record in records[:5]:
+            log.write(record)
+        os.truncate(path, 0)
+        for record in records[5:]:
+            log.write(record)
+    assert [record.levelname for record in caplog.records] == ["WARNING"]
+    assert Kind.MISSING_HEAD in kinds(check_file(path, public_key=None))
+
+
+def test_a_log_that_is_renamed_under_a_live_signer_meets_the_next_one_in_the_new_file(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Two signers in two files would share one state, each taking the other's notes for records that were cut."""
+    path, aside = tmp_path / "log.jsonl", tmp_path / "log.jsonl.1"
+    records = marked_log(KEY, steps=20, sessions=2)
+    with new_writer(path) as ours:
+        for record in records[:10]:
+            ours.write(record)
+        path.rename(aside)
+        with new_writer(path) as theirs:
+            for mine, other in zip(records[10:20], records[20:], strict=False):
+                ours.write(mine)
+                theirs.write(other)
+    assert "was moved away or replaced while it was being written" in caplog.text
+    assert "nobody wrote with this signing key" not in caplog.text
+    assert len(read_log(aside).records) == 10
+    report = check_file(path)
+    assert report.record_count == report.checked_count == 20
+    assert Kind.MISSING_HEAD in kinds(report), "ten of them are in the other file"
+    assert Kind.UNVOUCHED not in kinds(report)
+
+
+def test_a_log_that_is_replaced_under_a_live_signer_is_missed(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """By an earlier state of itself and of its state file, as whoever can write the folder may do."""
+    path = tmp_path / "log.jsonl"
+    records = marked_log(KEY, steps=30)
+    with new_writer(path) as log:
+        for record in records[:8]:
+            log.write(record)
+        earlier = [(file, file.read_bytes()) for file in (path, signer_file(path))]
+        for record in records[8:20]:
+            log.write(record)
+        for file, content in earlier:
+            file.unlink()
+            file.write_bytes(content)
+        for record in records[20:]:
+            log.write(record)
+    assert "the last checkpoint that this signing key wrote is not there" in caplog.text
+    assert Kind.GAP in kinds(check_file(path))
+
+
+def test_links_alone_begin_anew_in_another_file(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    path = tmp_path / "log.jsonl"
+    records = marked_log(KEY, steps=10)
+    with LogWriter(path, chain=ChainWriter()) as log:
+        for record in records[:5]:
+            log.write(record)
+        path.rename(tmp_path / "log.jsonl.1")
+        for record in records[5:]:
+            log.write(record)
+    assert "was moved away" in caplog.text
+    assert check_file(path, public_key=None).record_count == 5
+    assert kinds(check_file(path, public_key=None)) == {Kind.UNCHECKED: 1}
+
+
 def test_the_last_record_can_be_cut_off_as_a_crash_would(tmp_path: Path) -> None:
     """A limit: a signer that was stopped between note and record leaves the same files."""
     path = tmp_path / "log.jsonl"

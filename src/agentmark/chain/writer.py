@@ -71,6 +71,8 @@ class ChainWriter:
         self._checkpoint: Checkpoint | None = None
         self._checkpoints_met: set[str] = set()
         self._awaited: Checkpoint | None = None
+        # Those that were met in the log before it was cut or replaced: none of them is later than what we know.
+        self._checkpoints_past: set[str] = set()
         # What was noted since the last checkpoint, by link; which of it was found; which of it came last.
         self._noted: dict[str, Note] = {}
         self._found: set[str] = set()
@@ -193,8 +195,9 @@ class ChainWriter:
 
     @property
     def is_unsettled(self) -> bool:
-        """Whether `settle` would say anything: a note that may not have reached the log, a record that nobody noted."""
-        return len(self._found) < len(self._noted) or self._foreign > self._foreign_told
+        """Whether `settle` would say anything: a note or checkpoint that may be missing, a record nobody noted."""
+        is_missing = self._awaited is not None or len(self._found) < len(self._noted)
+        return is_missing or self._foreign > self._foreign_told
 
     def note(self, note: Note | Withdrawal) -> None:
         """Take note of what is about to be appended, or of what never was."""
@@ -207,7 +210,8 @@ class ChainWriter:
 
     def remember(self, state: SignerState) -> None:
         """Take note of all that a state file holds, before the log is read on."""
-        if state.checkpoint is not None and state.checkpoint.digest not in self._checkpoints_met:
+        known = self._checkpoints_met | self._checkpoints_past
+        if state.checkpoint is not None and state.checkpoint.digest not in known:
             self._awaited = state.checkpoint
         for session, statement in state.sessions.items():
             self.note(Note(session, statement))
@@ -215,6 +219,17 @@ class ChainWriter:
         self._last_note = None
         for note in state.notes:
             self.note(note)
+
+    def read_again(self) -> None:
+        """The log was cut or replaced: all of it will be found anew, and what we wrote and is not there is lost."""
+        if self._last_note is not None and self._last_note.statement.head in self._found:
+            self._last_note = None
+        self._found = set()
+        self._checkpoints_past |= self._checkpoints_met
+        self._checkpoints_met = set()
+        self._awaited = self._awaited or self._checkpoint
+        self._previous = None
+        self._foreign = self._foreign_told = 0
 
     def settle(self) -> Settlement:
         """Draw the sum, once state and log were read to their ends while nobody else could write."""
