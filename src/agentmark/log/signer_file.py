@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from agentmark.chain.state import Note, SignerState, StateSeal, Withdrawal
+from agentmark.errors import SettingError
 from agentmark.keys.signing import SigningKey
 from agentmark.log.append import write_whole
 from agentmark.log.lines import MAX_LINE, reader_of
@@ -83,6 +84,9 @@ class SignerFile:
     def replace(self, state: SignerState) -> None:
         """Put a new file in the place of the old one, in one step. Only its owner can read or write it."""
         draft = self.path.with_name(self.path.name + ".tmp")
+        for name in (self.path, draft):
+            if name.is_dir() and not name.is_symlink():
+                raise SettingError(str(name), "is a folder where a signer keeps its state; move it away")
         with suppress(FileNotFoundError):
             draft.unlink()
         self.close()
