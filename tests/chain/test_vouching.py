@@ -907,3 +907,16 @@ def test_nothing_is_withdrawn_that_was_written(tmp_path: Path) -> None:
             (one if i % 5 < 3 else other).write(record)
     assert check_file(path).findings == ()
     assert b"withdrawn" not in signer_file(path).read_bytes()
+
+
+def test_sessions_with_long_names_make_no_checkpoint_that_nobody_reads(tmp_path: Path) -> None:
+    path = tmp_path / "log.jsonl"
+    record = marked_log(KEY, steps=1)[0]
+    with new_writer(path, every=1000) as log:
+        for i in range(100):
+            log.write(replace(record, session=f"{i:03}" + "x" * 180_000))
+        with pytest.raises(RecordError, match="session"):
+            log.write(replace(record, session="x" * 400_000))
+    with path.open("rb") as file:
+        assert max(map(len, file)) < MAX_LINE / 2
+    assert check_file(path).findings == ()

@@ -9,10 +9,14 @@ from agentmark.chain.links import link_digest, start_digest
 from agentmark.chain.state import Note, SignerState, Withdrawal
 from agentmark.errors import SettingError
 from agentmark.keys.signing import SigningKey, check_public_key
-from agentmark.record import StepRecord
+from agentmark.record import RecordError, StepRecord
 from agentmark.times import utc_now
 
 DEFAULT_INTERVAL = 100
+# When the sessions to state make a line of about this many bytes, a checkpoint is due: no reader takes one of 16 MiB.
+# One session alone must not make more; a character takes up to six bytes.
+MAX_STATED = 2 << 20
+MAX_SESSION = MAX_STATED // 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +69,7 @@ class ChainWriter:
         self._heads: dict[str, Statement] = {}
         # The sessions that no checkpoint of ours covers as they now are; a dict, for its order.
         self._unsigned: dict[str, None] = {}
+        self._unsigned_size = 0
         self._since_checkpoint = 0
         self._previous: str | None = None
         # Our last checkpoint, all that count for us, and one that should be in the log and was not met yet.
@@ -92,12 +97,15 @@ class ChainWriter:
 
     @property
     def checkpoint_is_due(self) -> bool:
-        return self.signing_key is not None and self._since_checkpoint >= self._every
+        is_due = self._since_checkpoint >= self._every or self._unsigned_size >= MAX_STATED
+        return self.signing_key is not None and is_due
 
     # Its own lines.
 
     def link(self, record: StepRecord) -> LinkedRecord:
         """The record as it must be appended next. Call `appended` once it is in the log."""
+        if len(record.session) > MAX_SESSION:
+            raise RecordError("chain", "session", f"has a name of more than {MAX_SESSION} characters")
         head = self._heads.get(record.session)
         linked = replace(record, prev=start_digest(record.session) if head is None else head.head)
         count = 1 if head is None else head.count + 1
@@ -162,7 +170,7 @@ class ChainWriter:
         self._checkpoints_met.add(digest)
         if checkpoint.public_key == self.signing_key.public_key:
             self._checkpoint = checkpoint
-            self._since_checkpoint = 0
+            self._since_checkpoint = self._unsigned_size = 0
             if self._awaited is not None and self._awaited.digest == digest:
                 self._awaited = None
 
@@ -188,6 +196,8 @@ class ChainWriter:
         head = self._heads.get(note.session)
         if head is None or head.count < note.statement.count:
             self._heads[note.session] = note.statement
+            if note.session not in self._unsigned:
+                self._unsigned_size += 6 * len(note.session) + 120
             self._unsigned[note.session] = None
             self._since_checkpoint += 1
 
