@@ -1,5 +1,7 @@
 """A signer vouches for what was written with its key, whoever else can write to the log and to the folder it is in."""
 
+import fcntl
+import io
 import os
 import random
 import shutil
@@ -10,6 +12,7 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from chained_logs import (
@@ -36,6 +39,8 @@ from agentmark import LogWriter, RecordError, SettingError, StepRecord, read_log
 from agentmark.chain.check import verify_chain
 from agentmark.chain.links import link_digest
 from agentmark.chain.writer import ChainWriter
+from agentmark.log import append as append_module
+from agentmark.log.append import LockHeldError
 from agentmark.log.lines import MAX_LINE
 
 
@@ -332,6 +337,114 @@ def test_a_log_that_is_cut_back_alone_is_missed(tmp_path: Path, caplog: pytest.L
     assert "the last checkpoint that this signing key wrote is not there" in caplog.text
 
 
+@pytest.mark.parametrize("every", [7, 100], ids=["with checkpoints", "before the first checkpoint"])
+@pytest.mark.parametrize("left", [0, 9, 18])
+def test_a_log_that_is_cut_back_under_a_live_signer_is_told_and_missed(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, every: int, left: int
+) -> None:
+    """As a rotation does that copies the log and empties it, or anybody else who may write the file."""
+    path = tmp_path / "log.jsonl"
+    records = marked_log(KEY, steps=30)
+    with new_writer(path, every=every) as log:
+        for record in records[:20]:
+            log.write(record)
+        lines = path.read_bytes().splitlines(keepends=True)
+        os.truncate(path, len(b"".join(lines[:left])))
+        log.write(records[20])
+        assert "has become shorter while it was being written" in caplog.text
+        assert "are not there any more" in caplog.text
+        assert "nobody wrote with this signing key" not in caplog.text, "what is left is ours"
+        for record in records[21:]:
+            log.write(record)
+    report = check_file(path)
+    assert (Kind.GAP if left else Kind.MISSING_HEAD) in kinds(report)
+    assert Kind.UNVOUCHED not in kinds(report)
+    assert not report.intact
+
+
+def test_a_log_that_is_emptied_right_behind_a_checkpoint_is_missed(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "log.jsonl"
+    records = marked_log(KEY, steps=20)
+    with new_writer(path) as log:
+        for record in records[:14]:
+            log.write(record)
+        os.truncate(path, 0)
+        log.write(records[14])
+        assert "the last checkpoint that this signing key wrote is not there" in caplog.text
+    assert {Kind.MISSING_HEAD, Kind.CHECKPOINT_BREAK} <= set(kinds(check_file(path)))
+
+
+def test_links_alone_tell_of_a_cut_too(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    path = tmp_path / "log.jsonl"
+    records = marked_log(KEY, steps=10)
+    with LogWriter(path, chain=ChainWriter()) as log:
+        for record in records[:5]:
+            log.write(record)
+        os.truncate(path, 0)
+        for record in records[5:]:
+            log.write(record)
+    assert [record.levelname for record in caplog.records] == ["WARNING"]
+    assert Kind.MISSING_HEAD in kinds(check_file(path, public_key=None))
+
+
+def test_a_log_that_is_renamed_under_a_live_signer_meets_the_next_one_in_the_new_file(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Two signers in two files would share one state, each taking the other's notes for records that were cut."""
+    path, aside = tmp_path / "log.jsonl", tmp_path / "log.jsonl.1"
+    records = marked_log(KEY, steps=20, sessions=2)
+    with new_writer(path) as ours:
+        for record in records[:10]:
+            ours.write(record)
+        path.rename(aside)
+        with new_writer(path) as theirs:
+            for mine, other in zip(records[10:20], records[20:], strict=False):
+                ours.write(mine)
+                theirs.write(other)
+    assert "was moved away or replaced while it was being written" in caplog.text
+    assert "nobody wrote with this signing key" not in caplog.text
+    assert len(read_log(aside).records) == 10
+    report = check_file(path)
+    assert report.record_count == report.checked_count == 20
+    assert Kind.MISSING_HEAD in kinds(report), "ten of them are in the other file"
+    assert Kind.UNVOUCHED not in kinds(report)
+
+
+def test_a_log_that_is_replaced_under_a_live_signer_is_missed(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """By an earlier state of itself and of its state file, as whoever can write the folder may do."""
+    path = tmp_path / "log.jsonl"
+    records = marked_log(KEY, steps=30)
+    with new_writer(path) as log:
+        for record in records[:8]:
+            log.write(record)
+        earlier = [(file, file.read_bytes()) for file in (path, signer_file(path))]
+        for record in records[8:20]:
+            log.write(record)
+        for file, content in earlier:
+            file.unlink()
+            file.write_bytes(content)
+        for record in records[20:]:
+            log.write(record)
+    assert "the last checkpoint that this signing key wrote is not there" in caplog.text
+    assert Kind.GAP in kinds(check_file(path))
+
+
+def test_links_alone_begin_anew_in_another_file(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    path = tmp_path / "log.jsonl"
+    records = marked_log(KEY, steps=10)
+    with LogWriter(path, chain=ChainWriter()) as log:
+        for record in records[:5]:
+            log.write(record)
+        path.rename(tmp_path / "log.jsonl.1")
+        for record in records[5:]:
+            log.write(record)
+    assert "was moved away" in caplog.text
+    assert check_file(path, public_key=None).record_count == 5
+    assert kinds(check_file(path, public_key=None)) == {Kind.UNCHECKED: 1}
+
+
 def test_the_last_record_can_be_cut_off_as_a_crash_would(tmp_path: Path) -> None:
     """A limit: a signer that was stopped between note and record leaves the same files."""
     path = tmp_path / "log.jsonl"
@@ -448,6 +561,61 @@ append(Path(sys.argv[1]), marked_log(KEY, steps=9, seed=3))
     with path.open("rb") as file:
         file.seek(whole + (1 << 28))
         assert file.read().count(b'"agentmark"') == 9
+
+
+class CountingFile(io.FileIO):
+    """Counts the bytes that are read from any file."""
+
+    count = 0
+
+    def readinto(self, buffer: Any) -> int:
+        size = super().readinto(buffer)
+        CountingFile.count += size
+        return size
+
+
+def grown_by_a_hole(path: Path) -> None:
+    os.truncate(path, 1 << 30)
+
+
+def grown_by_holes_in_lines(path: Path) -> None:
+    """A hole behind the beginning of a line that may be ours, many times."""
+    for i in range(1, 65):
+        with path.open("ab") as file:
+            file.write(b'\n{"agentmark":1,')
+            file.truncate(i << 24)
+
+
+@pytest.mark.parametrize("which", ["log", "state"])
+@pytest.mark.parametrize("live", [False, True], ids=["after a crash", "live"])
+@pytest.mark.parametrize("damage", [grown_by_a_hole, grown_by_holes_in_lines], ids=lambda damage: damage.__name__)
+def test_a_file_that_is_mostly_a_hole_is_not_read_for_hours(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, which: str, live: bool, damage: Callable[[Path], None]
+) -> None:
+    """A gibibyte that is on no disk costs no more than the data in it, so that a thousand of them cost no more."""
+    path = tmp_path / "log.jsonl"
+    records = marked_log(KEY, steps=20)
+    writer = new_writer(path)
+    for record in records[:12]:
+        writer.write(record)
+    if not live:
+        writer._let_go()
+    damage(path if which == "log" else signer_file(path))
+    monkeypatch.setattr(io, "FileIO", CountingFile)
+    monkeypatch.setattr(CountingFile, "count", 0)
+    writer = writer if live else new_writer(path)
+    for record in records[12:]:
+        writer.write(record)
+    writer.close()
+    assert 0 < CountingFile.count < 200 << 20
+    monkeypatch.undo()
+    if which == "state":
+        assert check_file(path).findings == ()
+        assert signer_file(path).stat().st_size < 1 << 20
+    else:
+        with path.open("rb") as file:
+            file.seek(1 << 30)
+            assert file.read().count(b'"agentmark"') == 8
 
 
 def test_a_record_that_no_chained_log_could_take_in_is_refused(tmp_path: Path) -> None:
@@ -708,6 +876,28 @@ time.sleep(20)
     assert check_file(path).findings == ()
 
 
+def test_a_reader_who_holds_the_lock_does_not_stop_a_writer_for_ever(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever may only read the file can lock it all the same."""
+    monkeypatch.setattr(append_module, "LOCK_PATIENCE_S", 0.05)
+    path = tmp_path / "log.jsonl"
+    records = marked_log(KEY, steps=9)
+    with new_writer(path) as log:
+        log.write(records[0])
+        reader = os.open(path, os.O_RDONLY)
+        fcntl.flock(reader, fcntl.LOCK_SH)
+        with pytest.raises(LockHeldError, match=r"log\.jsonl: another process has held the lock"):
+            log.write(records[1])
+        with pytest.raises(LockHeldError):
+            new_writer(path)
+        os.close(reader)
+        for record in records[1:]:
+            log.write(record)
+    assert check_file(path).findings == ()
+    assert check_file(path).record_count == 9
+
+
 def test_nothing_is_withdrawn_that_was_written(tmp_path: Path) -> None:
     """Two writers in turn, with checkpoints of either between: each reads what the other noted, and it holds."""
     path = tmp_path / "log.jsonl"
@@ -717,3 +907,16 @@ def test_nothing_is_withdrawn_that_was_written(tmp_path: Path) -> None:
             (one if i % 5 < 3 else other).write(record)
     assert check_file(path).findings == ()
     assert b"withdrawn" not in signer_file(path).read_bytes()
+
+
+def test_sessions_with_long_names_make_no_checkpoint_that_nobody_reads(tmp_path: Path) -> None:
+    path = tmp_path / "log.jsonl"
+    record = marked_log(KEY, steps=1)[0]
+    with new_writer(path, every=1000) as log:
+        for i in range(100):
+            log.write(replace(record, session=f"{i:03}" + "x" * 180_000))
+        with pytest.raises(RecordError, match="session"):
+            log.write(replace(record, session="x" * 400_000))
+    with path.open("rb") as file:
+        assert max(map(len, file)) < MAX_LINE / 2
+    assert check_file(path).findings == ()

@@ -7,6 +7,7 @@ import pytest
 
 from agentmark.chain.checkpoint import Statement
 from agentmark.chain.state import Note, SignerState, Withdrawal
+from agentmark.errors import SettingError
 from agentmark.keys.signing import SigningKey
 from agentmark.log import signer_file
 from agentmark.log.signer_file import SignerFile, StateNews, signer_file_beside
@@ -120,7 +121,10 @@ def test_what_is_no_file_is_not_opened(tmp_path: Path, kind: str) -> None:
     file = SignerFile(path, KEY)
     assert file.news() == NOTHING
     if kind == "folder":
-        with pytest.raises(IsADirectoryError):
+        with pytest.raises(SettingError, match="is a folder where a signer keeps its state; move it away"):
+            file.replace(SignerState())
+        path.rename(tmp_path / "state.tmp")
+        with pytest.raises(SettingError, match=r"state\.tmp: is a folder"):
             file.replace(SignerState())
     else:
         before = victim.read_bytes()

@@ -9,10 +9,14 @@ from agentmark.chain.links import link_digest, start_digest
 from agentmark.chain.state import Note, SignerState, Withdrawal
 from agentmark.errors import SettingError
 from agentmark.keys.signing import SigningKey, check_public_key
-from agentmark.record import StepRecord
+from agentmark.record import RecordError, StepRecord
 from agentmark.times import utc_now
 
 DEFAULT_INTERVAL = 100
+# When the sessions to state make a line of about this many bytes, a checkpoint is due: no reader takes one of 16 MiB.
+# One session alone must not make more; a character takes up to six bytes.
+MAX_STATED = 2 << 20
+MAX_SESSION = MAX_STATED // 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,12 +69,15 @@ class ChainWriter:
         self._heads: dict[str, Statement] = {}
         # The sessions that no checkpoint of ours covers as they now are; a dict, for its order.
         self._unsigned: dict[str, None] = {}
+        self._unsigned_size = 0
         self._since_checkpoint = 0
         self._previous: str | None = None
         # Our last checkpoint, all that count for us, and one that should be in the log and was not met yet.
         self._checkpoint: Checkpoint | None = None
         self._checkpoints_met: set[str] = set()
         self._awaited: Checkpoint | None = None
+        # Those that were met in the log before it was cut or replaced: none of them is later than what we know.
+        self._checkpoints_past: set[str] = set()
         # What was noted since the last checkpoint, by link; which of it was found; which of it came last.
         self._noted: dict[str, Note] = {}
         self._found: set[str] = set()
@@ -90,12 +97,15 @@ class ChainWriter:
 
     @property
     def checkpoint_is_due(self) -> bool:
-        return self.signing_key is not None and self._since_checkpoint >= self._every
+        is_due = self._since_checkpoint >= self._every or self._unsigned_size >= MAX_STATED
+        return self.signing_key is not None and is_due
 
     # Its own lines.
 
     def link(self, record: StepRecord) -> LinkedRecord:
         """The record as it must be appended next. Call `appended` once it is in the log."""
+        if len(record.session) > MAX_SESSION:
+            raise RecordError("chain", "session", f"has a name of more than {MAX_SESSION} characters")
         head = self._heads.get(record.session)
         linked = replace(record, prev=start_digest(record.session) if head is None else head.head)
         count = 1 if head is None else head.count + 1
@@ -160,7 +170,7 @@ class ChainWriter:
         self._checkpoints_met.add(digest)
         if checkpoint.public_key == self.signing_key.public_key:
             self._checkpoint = checkpoint
-            self._since_checkpoint = 0
+            self._since_checkpoint = self._unsigned_size = 0
             if self._awaited is not None and self._awaited.digest == digest:
                 self._awaited = None
 
@@ -186,6 +196,8 @@ class ChainWriter:
         head = self._heads.get(note.session)
         if head is None or head.count < note.statement.count:
             self._heads[note.session] = note.statement
+            if note.session not in self._unsigned:
+                self._unsigned_size += 6 * len(note.session) + 120
             self._unsigned[note.session] = None
             self._since_checkpoint += 1
 
@@ -193,8 +205,9 @@ class ChainWriter:
 
     @property
     def is_unsettled(self) -> bool:
-        """Whether `settle` would say anything: a note that may not have reached the log, a record that nobody noted."""
-        return len(self._found) < len(self._noted) or self._foreign > self._foreign_told
+        """Whether `settle` would say anything: a note or checkpoint that may be missing, a record nobody noted."""
+        is_missing = self._awaited is not None or len(self._found) < len(self._noted)
+        return is_missing or self._foreign > self._foreign_told
 
     def note(self, note: Note | Withdrawal) -> None:
         """Take note of what is about to be appended, or of what never was."""
@@ -207,7 +220,8 @@ class ChainWriter:
 
     def remember(self, state: SignerState) -> None:
         """Take note of all that a state file holds, before the log is read on."""
-        if state.checkpoint is not None and state.checkpoint.digest not in self._checkpoints_met:
+        known = self._checkpoints_met | self._checkpoints_past
+        if state.checkpoint is not None and state.checkpoint.digest not in known:
             self._awaited = state.checkpoint
         for session, statement in state.sessions.items():
             self.note(Note(session, statement))
@@ -215,6 +229,17 @@ class ChainWriter:
         self._last_note = None
         for note in state.notes:
             self.note(note)
+
+    def read_again(self) -> None:
+        """The log was cut or replaced: all of it will be found anew, and what we wrote and is not there is lost."""
+        if self._last_note is not None and self._last_note.statement.head in self._found:
+            self._last_note = None
+        self._found = set()
+        self._checkpoints_past |= self._checkpoints_met
+        self._checkpoints_met = set()
+        self._awaited = self._awaited or self._checkpoint
+        self._previous = None
+        self._foreign = self._foreign_told = 0
 
     def settle(self) -> Settlement:
         """Draw the sum, once state and log were read to their ends while nobody else could write."""

@@ -13,7 +13,7 @@ from agentmark.chain.writer import ChainWriter, Settlement
 from agentmark.errors import SettingError
 from agentmark.log.append import ends_torn, locked, write_whole
 from agentmark.log.lines import MAX_LINE, bounded_lines, parse_line, reader_of
-from agentmark.log.signer_file import SignerFile, signer_file_beside
+from agentmark.log.signer_file import SignerFile, StateNews, signer_file_beside
 from agentmark.log.sink import FileSink
 from agentmark.log.sync import Fsync, Syncer, new_syncer
 from agentmark.record import RecordError, StepRecord
@@ -119,7 +119,7 @@ class LogWriter(FileSink):
         if chain.signing_key is not None:
             path = self._signer_path or signer_file_beside(self._log_path, chain.signing_key)
             self._signer = SignerFile(path, chain.signing_key)
-        with locked(descriptor):
+        with locked(descriptor, str(self.path)):
             self._catch_up(chain)
 
     def _let_go(self) -> None:
@@ -147,23 +147,45 @@ class LogWriter(FileSink):
             if self._is_forked:
                 self._open()
                 self._is_forked = False
-            assert self._chain is not None
-            with locked(self._descriptor):
-                yield self._chain
+            while True:
+                with locked(self._descriptor, str(self.path)):
+                    if self._bears_its_name():
+                        assert self._chain is not None
+                        yield self._chain
+                        return
+                self._follow_name()
+
+    def _bears_its_name(self) -> bool:
+        """False once the log was moved away or replaced: whoever opens it by name then has another file, and lock."""
+        with suppress(FileNotFoundError):
+            return os.path.samestat(os.fstat(self._descriptor), self._log_path.stat())
+        return False
+
+    def _follow_name(self) -> None:
+        """Go on in the file that bears the name of the log now, so that all who write to it meet there."""
+        moved = os.open(self._log_path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
+        closing, self._file = self._descriptor, moved
+        os.close(closing)
+        self._trouble.tell_of_move()
+        self._known_size = 0
+        self._torn = ends_torn(moved)
+        assert self._chain is not None
+        if self._chain.signing_key is None:
+            # Links alone begin anew in another file.
+            self._chain = self._chain.anew()
+        else:
+            self._chain.read_again()
 
     # What others wrote.
 
     def _catch_up(self, chain: ChainWriter) -> None:
         """Read what the log has gained: all of it at opening, later what other writers appended."""
         # Notes come before records: whoever wrote a record has noted it.
-        news = None if self._signer is None else self._signer.news()
-        if news is not None and news.anew:
-            chain.remember(news.state)
-        elif news is not None:
-            for note in news.state.notes:
-                chain.note(note)
+        news = self._take_notes(chain)
         is_opening = self._known_size == 0
         size = os.fstat(self._descriptor).st_size
+        if size < self._known_size:
+            self._begin_again(chain)
         if size != self._known_size:
             self._read_on(chain, size)
             self._torn = ends_torn(self._descriptor)
@@ -179,6 +201,25 @@ class LogWriter(FileSink):
                 self._signer.replace(chain.state)
             elif settlement.withdrawn is not None:
                 self._signer.append(settlement.withdrawn)
+
+    def _take_notes(self, chain: ChainWriter) -> StateNews | None:
+        news = None if self._signer is None else self._signer.news()
+        if news is not None and news.anew:
+            chain.remember(news.state)
+        elif news is not None:
+            for note in news.state.notes:
+                chain.note(note)
+        return news
+
+    def _begin_again(self, chain: ChainWriter) -> None:
+        """The log has become shorter than we know it. The sessions go on from what is remembered: so the cut shows."""
+        self._trouble.tell_of_cut()
+        if chain.signing_key is None:
+            self._known_size = os.fstat(self._descriptor).st_size
+            self._torn = ends_torn(self._descriptor)
+        else:
+            chain.read_again()
+            self._known_size = 0
 
     def _read_on(self, chain: ChainWriter, size: int) -> None:
         """Find the lines behind those that are known, up to this byte."""
@@ -246,12 +287,32 @@ class _Trouble:
         self._lost = 0
         self._told = (0, 0)
         self._told_of_state = False
+        self._told_of_cut = False
+        self._told_of_move = False
 
     def tell_of_state(self) -> None:
         """A signer at work knows better than the file it keeps."""
         if not self._told_of_state:
             logger.warning("%s: the .signer file was cut back or replaced. It is written anew from memory.", self._path)
         self._told_of_state = True
+
+    def tell_of_cut(self) -> None:
+        if not self._told_of_cut:
+            logger.warning(
+                "%s: has become shorter while it was being written: it was cut back or replaced, and goes on as what "
+                "it was.",
+                self._path,
+            )
+        self._told_of_cut = True
+
+    def tell_of_move(self) -> None:
+        if not self._told_of_move:
+            logger.warning(
+                "%s: was moved away or replaced while it was being written. What follows goes into the file that bears "
+                "its name now. To begin a new log, close this one, and move its .signer file with it.",
+                self._path,
+            )
+        self._told_of_move = True
 
     def tell(self, found: Settlement) -> None:
         is_first = (found.foreign and not self._foreign) or (found.lost and not self._lost) or found.cut

@@ -1,5 +1,6 @@
 """One line of a JSON-lines log: a record, a checkpoint, or the beginning of one that a crash cut short."""
 
+import errno
 import io
 import os
 from collections.abc import Iterator
@@ -12,6 +13,8 @@ from agentmark.record import StepRecord
 # The longest line that is read, in bytes, and the most that it may take as objects of Python.
 MAX_LINE = 16 << 20
 MAX_PARSED = 256 << 20
+# As much of a line as is read before it is looked at.
+_PART = 1 << 16
 
 
 def reader_of(descriptor: int, begin: int) -> io.BufferedReader:
@@ -23,18 +26,51 @@ def reader_of(descriptor: int, begin: int) -> io.BufferedReader:
 
 def bounded_lines(file: io.BufferedReader) -> Iterator[bytes]:
     """The lines of a log that can be lines of ours; those beyond the limits are passed over, and never held."""
-    while line := file.readline(MAX_LINE + 1):
-        if len(line) > MAX_LINE and not line.endswith(b"\n"):
-            _pass_line(file)
-        elif len(line) <= MAX_LINE and not line.isspace() and parsed_size(line) <= MAX_PARSED:
+    while line := _read_line(file):
+        if len(line) <= MAX_LINE and not line.isspace() and parsed_size(line) <= MAX_PARSED:
             yield line
+
+
+def _read_line(file: io.BufferedReader) -> bytes:
+    """The next line; an empty one in the place of one that is too long, or that runs into a hole of the file."""
+    line = file.readline(_PART)
+    while line and not line.endswith(b"\n"):
+        # JSON has no zero bytes, and a hole nothing else.
+        if len(line) > MAX_LINE or line.endswith(b"\0"):
+            _pass_line(file)
+            return b"\n"
+        part = file.readline(min(len(line), MAX_LINE + 1 - len(line)))
+        if not part:
+            break
+        line += part
+    return line
 
 
 def _pass_line(file: io.BufferedReader) -> None:
     while (part := file.peek()) and (end := part.find(b"\n")) < 0:
         file.read(len(part))
+        if part.endswith(b"\0"):
+            _pass_hole(file)
     if part:
         file.read(end + 1)
+
+
+def _pass_hole(file: io.BufferedReader) -> None:
+    """Go on behind the hole that we are in, if any: a file can have terabytes of zeros that are on no disk."""
+    if not hasattr(os, "SEEK_DATA"):
+        return
+    here, raw = file.tell(), file.raw.tell()
+    try:
+        data = os.lseek(file.fileno(), here, os.SEEK_DATA)
+    except OSError as error:
+        if error.errno != errno.ENXIO:
+            return
+        # Nothing follows but the hole.
+        data = os.fstat(file.fileno()).st_size
+    finally:
+        # The buffer remembers where the file stood.
+        os.lseek(file.fileno(), raw, os.SEEK_SET)
+    file.seek(max(here, data))
 
 
 def parse_line(line: bytes, *, where: str, number: int | None = None) -> StepRecord | Checkpoint:

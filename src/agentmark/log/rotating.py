@@ -108,7 +108,7 @@ class RotatingLog(FileSink):
             if self._lock_file is not None and os.getpid() != self._process:
                 # A fork shares the open file, and with it the lock: it would not keep the two apart.
                 self._process, self._lock_file = os.getpid(), self._open_lock()
-            with locked(self._lock_descriptor):
+            with locked(self._lock_descriptor, f"{self.path}.lock"):
                 yield
 
     def _current(self) -> int:

@@ -7,9 +7,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from agentmark.chain.state import Note, SignerState, StateSeal, Withdrawal
+from agentmark.errors import SettingError
 from agentmark.keys.signing import SigningKey
 from agentmark.log.append import write_whole
-from agentmark.log.lines import bounded_lines, reader_of
+from agentmark.log.lines import MAX_LINE, reader_of
 
 # Beyond this, the next checkpoint begins a new file. Not each of them: putting one in the place of another makes some
 # file systems write it to the disk at once, which takes longer than the hundred records between.
@@ -83,6 +84,9 @@ class SignerFile:
     def replace(self, state: SignerState) -> None:
         """Put a new file in the place of the old one, in one step. Only its owner can read or write it."""
         draft = self.path.with_name(self.path.name + ".tmp")
+        for name in (self.path, draft):
+            if name.is_dir() and not name.is_symlink():
+                raise SettingError(str(name), "is a folder where a signer keeps its state; move it away")
         with suppress(FileNotFoundError):
             draft.unlink()
         self.close()
@@ -116,7 +120,8 @@ class SignerFile:
         notes: list[Note | Withdrawal] = []
         known = begin
         with reader_of(self.descriptor, begin) as file:
-            for line in bounded_lines(file):
+            # A line of ours is never longer, and what follows one that is not ours is not read.
+            while line := file.readline(MAX_LINE + 1):
                 content = self._seal.open(line)
                 if content is None or (known == 0 and not isinstance(content, SignerState)):
                     break
