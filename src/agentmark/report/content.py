@@ -242,13 +242,7 @@ def build_report(
         command=provenance.command,
         keys=list(provenance.key_ids),
         inputs=list(provenance.inputs),
-        question=QuestionPart(
-            claim=claim,
-            claim_taken_as=claim_taken_as,
-            registry_size=registry_size,
-            noise_rates=[f"{rate:g}" for rate in noise_rates],
-            place=None if place is None else _place_part(*place),
-        ),
+        question=_question_part(claim, claim_taken_as, registry_size, noise_rates, place),
         verdict=_verdict_part(verdict),
         ownership=_ownership_part(verdict),
         control=_verdict_part(control),
@@ -290,13 +284,7 @@ def build_stranger_report(
         command=provenance.command,
         keys=list(provenance.key_ids),
         inputs=list(provenance.inputs),
-        question=QuestionPart(
-            claim=claim,
-            claim_taken_as=claim_taken_as,
-            registry_size=registry_size,
-            noise_rates=[f"{rate:g}" for rate in noise_rates],
-            place=None,
-        ),
+        question=_question_part(claim, claim_taken_as, registry_size, noise_rates, None),
         verdict=StrangerVerdictPart(
             accepted=said["accepted"],
             sentence=said["sentence"],
@@ -309,6 +297,22 @@ def build_stranger_report(
         ),
         findings=list(findings),
         passed_over=list(passed_over),
+    )
+
+
+def _question_part(
+    claim: str | None,
+    claim_taken_as: str | None,
+    registry_size: int | None,
+    noise_rates: Sequence[float],
+    place: tuple[str, Placement] | None,
+) -> QuestionPart:
+    return QuestionPart(
+        claim=claim,
+        claim_taken_as=claim_taken_as,
+        registry_size=registry_size,
+        noise_rates=[f"{rate:g}" for rate in noise_rates],
+        place=None if place is None else _place_part(*place),
     )
 
 
