@@ -8,7 +8,7 @@ from typing import SupportsIndex
 
 from agentmark.core.costs import DEFAULT_WORK_LIMIT, EVIDENCE_STEP
 from agentmark.core.evidence import NOISE_RATES, Evidence
-from agentmark.core.payload import PayloadLike, payload_to_int
+from agentmark.core.payload import PayloadLike, number_in_words, payload_to_int
 from agentmark.core.symbols import Reading
 from agentmark.core.theory import SMALLEST_RATE, false_positive_rate
 from agentmark.errors import SettingError
@@ -174,8 +174,7 @@ class Judge:
         if isinstance(claim, SupportsIndex) and not isinstance(claim, bool):
             number = index(claim)
             if not 0 <= number < 1 << intake.payload_len:
-                shown = number if number.bit_length() <= 64 else f"a number of {number.bit_length()} bits"
-                raise SettingError("claim", f"{shown} does not fit {intake.payload_len} bits")
+                raise SettingError("claim", f"{number_in_words(number)} does not fit {intake.payload_len} bits")
             return number
         return payload_to_int(claim, intake.payload_len)[0]
 
