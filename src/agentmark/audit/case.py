@@ -59,7 +59,7 @@ class LostPlace:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportOrder:
-    """A report is wanted as well, with the command that repeats the verdict.
+    """A report is wanted as well, with the command that repeats the verdict; for which case, by whom, and their note.
 
     `segments` looks for the stretches of several identities however long it takes. `for_stranger` makes the report for
     those who do not hold the key: the answer alone (`Answer.stranger_report`), and no other report.
@@ -68,6 +68,9 @@ class ReportOrder:
     command: str
     segments: bool = False
     for_stranger: bool = False
+    case_number: str | None = None
+    author: str | None = None
+    note: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -245,7 +248,13 @@ class _Inquiry:
 
     def _provenance(self, order: ReportOrder, verifier: Verifier) -> Provenance:
         return Provenance(
-            made_at=datetime.now(UTC), command=order.command, key_ids=verifier.keys.ids, inputs=self._files
+            made_at=datetime.now(UTC),
+            command=order.command,
+            key_ids=verifier.keys.ids,
+            inputs=self._files,
+            case_number=order.case_number,
+            author=order.author,
+            note=order.note,
         )
 
     @property
