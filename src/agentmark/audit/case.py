@@ -58,7 +58,7 @@ class LostPlace:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportOrder:
-    """A report is wanted as well, with the command that repeats the verdict.
+    """A report is wanted as well, with the command that repeats the verdict; for which case, by whom, and their note.
 
     `segments` looks for the stretches of several identities however long it takes. `for_stranger` makes the report for
     those who do not hold the key: the answer alone (`Answer.stranger_report`), and no other report.
@@ -67,6 +67,9 @@ class ReportOrder:
     command: str
     segments: bool = False
     for_stranger: bool = False
+    case_number: str | None = None
+    author: str | None = None
+    note: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
