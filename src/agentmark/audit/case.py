@@ -39,7 +39,8 @@ from agentmark.verify.verdict import DEFAULT_THRESHOLD, Placement, Verdict
 from agentmark.verify.verifier import DEFAULT_OFFSETS, MAX_OFFSETS, Verifier
 from agentmark.verify.work import Work, reading_work
 
-# The control searches with this part of the work limit.
+# The control reads and searches with this part of the work. Of a long log it then reads a part, and says of how many
+# steps it speaks.
 CONTROL_PART = 3
 
 Progress = Callable[[str], None]
@@ -194,7 +195,8 @@ class _Inquiry:
             answer = replace(answer, stranger_report=self._stranger_report(case.report, answer, verifier))
         wants_whole_report = case.report is not None and not case.report.for_stranger
         if case.control or wants_whole_report:
-            strangers = verifier.sort_out(self._engine.take_in(parts, verifier.keys.strangers(), self._reading_work()))
+            reading = Work(self._reading_work().limit / CONTROL_PART)
+            strangers = verifier.sort_out(self._engine.take_in(parts, verifier.keys.strangers(), reading))
             # A stranger's key finds nothing however long it looks: a part of the work is enough to see that.
             judge = replace(verifier.judge, work_limit=max(1, case.work_limit // CONTROL_PART))
             answer = replace(answer, control=judge.verdict(strangers, case.claim))
