@@ -28,7 +28,7 @@ from agentmark.verify.verifier import Verifier
 
 # What all searches together may cost, in work limits: a first look at every log, and longer ones where that was cut
 # short. Each log may have this much in any case, which is enough for one that is clean.
-LOOKS_PART = 4
+LOOKS_PART = 2
 LEAST_LOOK = 10_000
 # So many of the identities that were found are looked for in the other logs, those of the most logs first.
 MOST_OFFERED = 256

@@ -11,7 +11,7 @@ from importlib.util import find_spec
 from math import log2
 from typing import Any
 
-from agentmark.core.costs import PLANE, PLANE_BIT
+from agentmark.core.costs import E_VALUE, PLANE, PLANE_BIT
 from agentmark.core.rlnc import row_parities
 from agentmark.core.symbols import Reading, SymbolSet
 from agentmark.verify.search.telling import ENOUGH_TIMES, most_telling
@@ -24,6 +24,8 @@ GROUP_BITS = 4
 # in the hands of whoever made the log.
 SCAN_SHARE = 0.5
 FEWEST_STEPS = 32
+# Up to so many names are asked one by one: planes pay for those that have many.
+FEW_NAMES = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +84,8 @@ def scan(
 def _planes_cost(reading: Reading, names: int, payload_len: int, rates: int) -> float:
     """Sums of rows, the tree of the step's symbols, and a counter for each rate."""
     width = len(reading.rows)
+    if names <= FEW_NAMES:
+        return E_VALUE * names + 60 * rates * PLANE
     leaves = min(1 << width, 256) if isinstance(reading, SymbolSet) and reading.symbol_count > 1 else width
     operations = width * (payload_len / GROUP_BITS) + 3 * leaves + 60 * rates
     return operations * (PLANE + PLANE_BIT * names)
@@ -103,7 +107,10 @@ def best_identities(
     counters: list[list[int]] = [[] for _ in noise]
     for reading in hard:
         # Who agrees is the same for every rate, and takes most of the time.
-        agreeing = _agreeing(columns, reading)
+        if len(payloads) <= FEW_NAMES:
+            agreeing = sum([1 << i for i, payload in enumerate(payloads) if reading.allows(payload)])
+        else:
+            agreeing = _agreeing(columns, reading)
         for rate, counter in zip(noise, counters, strict=True):
             gain = log2((1 - rate) / reading.share + rate) - log2(rate)
             _add(counter, round(SCORE_SCALE * gain), agreeing)
