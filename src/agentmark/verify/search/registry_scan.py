@@ -28,6 +28,10 @@ FEWEST_STEPS = 32
 FEW_NAMES = 32
 
 
+# For each bit of a byte: what turns bytes into that bit's digit.
+_BIT_DIGITS = [bytes([48 + (byte >> bit & 1) for byte in range(256)]) for bit in range(8)]
+
+
 @dataclass(frozen=True, slots=True)
 class _Columns:
     """The payloads of all identities, sliced by bit and prepared in groups."""
@@ -159,7 +163,7 @@ def _bit_planes(payloads: Sequence[int], payload_len: int) -> list[int]:
     planes = []
     for j in range(payload_len):
         column = data[width - 1 - j // 8 :: width]
-        digits = column.translate(bytes([48 + (byte >> j % 8 & 1) for byte in range(256)]))
+        digits = column.translate(_BIT_DIGITS[j % 8])
         # The first payload is the lowest bit, hence the last digit.
         planes.append(int(digits[::-1], 2) if digits else 0)
     return planes
