@@ -24,7 +24,7 @@ from agentmark.cli.common import (
     text,
 )
 from agentmark.cli.progress import ProgressLine
-from agentmark.cli.roll import STDOUT, keys_line, run_roll
+from agentmark.cli.roll import STDOUT, run_roll
 from agentmark.cli.roll_report import is_folder
 from agentmark.cli.verify_report import ReportFiles, add_report_options, named_by, repeating_command
 from agentmark.cli.weight_lines import parse_payload
@@ -199,10 +199,9 @@ def _run_pooled(
     _print(arguments, answer)
     if answer.verdict.accepted:
         return EXIT_ATTRIBUTED
-    if answer.verdict.standing is Standing.NOTHING_USABLE and not arguments.for_stranger:
-        print(printable(keys_line(material.key_ids, case.verifier().keys.ids)), file=sys.stderr)
-        return EXIT_NOTHING_USABLE
-    return EXIT_NOT_ATTRIBUTED
+    # What was there is not for strangers.
+    nothing = answer.verdict.standing is Standing.NOTHING_USABLE and not arguments.for_stranger
+    return EXIT_NOTHING_USABLE if nothing else EXIT_NOT_ATTRIBUTED
 
 
 def _surely_pooled(arguments: argparse.Namespace) -> bool:
