@@ -48,7 +48,7 @@ class LogSummary:
     @property
     def passed_over(self) -> list[str]:
         """What was not read, in sentences."""
-        said = [f"{self.path}:{line}: cut short by a crash" for line in self.torn_lines]
+        said = [f"{self.path}:{line}: is cut short" for line in self.torn_lines]
         said += self.damage
         said += [str(error) for error in (*self.bad_lines, *self.bad_checkpoints)]
         said += [f"{self.path}: and {more}" for more in self.further]
