@@ -187,7 +187,7 @@ def test_a_broken_line_is_exit_two_or_passed_over_by_name(run: Run) -> None:
     status, _, err = run("verify", "log.jsonl", "--key", "key.json", "--skip-bad")
     assert status == 0
     assert "passed over: record log.jsonl:4" in err
-    assert "log.jsonl:62: cut short by a crash" in err
+    assert "log.jsonl:62: is cut short" in err
     status, out, _ = run("inspect", "log.jsonl", "--skip-bad")
     assert "line 62 was cut short" in out
 

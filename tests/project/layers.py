@@ -43,7 +43,7 @@ INNER_RANKS = {
     ),
     # What writes a log never needs what reads one.
     "log": (
-        ("sink", "append", "sync", "lines", "json_beginning"),
+        ("sink", "append", "sync", "lines", "json_beginning", "sizes"),
         ("signer_file",),
         ("jsonl", "rotating", "sqlite", "otel"),
         ("read",),
