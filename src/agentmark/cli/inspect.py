@@ -95,8 +95,10 @@ def _lines(inspection: "Inspection") -> Iterator[str]:
         yield from _group_lines(group)
     for reason, count in inspection.reasons.items():
         yield f"  unmarked: {count} because of: {reason}"
-    for sentence in inspection.passed_over:
+    for sentence in inspection.passed_over[:LISTED]:
         yield f"  passed over: {sentence}"
+    if len(inspection.passed_over) > LISTED:
+        yield f"  passed over: {len(inspection.passed_over) - LISTED:,} more (--json lists them)"
     yield from _session_lines(inspection.sessions)
 
 
