@@ -21,10 +21,10 @@ from agentmark.errors import SettingError
 from agentmark.keys.secret import KEY_SIZE
 from agentmark.keys.shared import SharedKey
 from agentmark.record import StepRecord
+from agentmark.verify.defaults import DEFAULT_THRESHOLD
 from agentmark.verify.intake import read_step
 from agentmark.verify.search.reach import OpenSearch
 from agentmark.verify.search.walsh import transform_limit
-from agentmark.verify.verdict import DEFAULT_THRESHOLD
 
 # What is left of P_t in the log: all of it, the weight of the chosen behavior, or the behavior alone.
 FULL, CHOSEN, ACTION = "full", "chosen", "action"

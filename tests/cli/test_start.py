@@ -171,7 +171,7 @@ sys.exit(entry.start())
 def test_an_error_about_an_option_comes_with_the_usage_of_its_command(
     words: str, message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    command = words.split()[0]
+    command = words.split(maxsplit=1)[0]
     try:
         status = main(words.split())
     except SystemExit as end:

@@ -34,7 +34,7 @@ INNER_RANKS = {
     "embed": (("session",), ("embedder",)),
     "chain": (("links", "findings"), ("checkpoint",), ("state",), ("session", "writer"), ("check",)),
     "verify": (
-        ("work",),
+        ("work", "defaults"),
         ("search", "keyring", "prices", "reading_bytes"),
         ("intake", "candidates", "stranger"),
         ("state", "verdict", "tamper", "arrivals"),

@@ -1,6 +1,6 @@
 """What the commands share: exit codes, the parser of one command, and where keys come from.
 
-Every command loads this before it knows what it will do: what takes time to load is loaded in the functions that use it.
+Every command loads this before it knows what it will do: what takes time to load, the functions load that use it.
 """
 
 import argparse
@@ -31,7 +31,9 @@ exit status:
   {EXIT_BAD_INPUT:<4} bad input: a file, an option or a key that cannot be used
   {EXIT_NOTHING_USABLE:<4} nothing to judge: the log is empty, of other keys, or all unmarked
   {EXIT_FAULT:<4} a fault of this program
-  {EXIT_INTERRUPTED:<4} interrupted (Ctrl-C); {EXIT_BROKEN_PIPE} whoever read the output has gone; {EXIT_TERMINATED} terminated
+  {EXIT_INTERRUPTED:<4} interrupted (Ctrl-C)
+  {EXIT_BROKEN_PIPE:<4} whoever read the output has gone
+  {EXIT_TERMINATED:<4} terminated, as services are
 `agentmark COMMAND --help` says what a command takes."""
 
 LOG_HELP = (

@@ -90,9 +90,7 @@ class Inspection:
                 if len(records) % TOLD_EVERY == 0:
                     progress.count(len(records), None, "records read")
             held = log.summary
-            files.append(
-                FileRow(path=name, format=held.format, record_count=held.record_count, skipped=held.skipped)
-            )
+            files.append(FileRow(path=name, format=held.format, record_count=held.record_count, skipped=held.skipped))
             passed_over += held.passed_over
         return cls(
             files=tuple(files),

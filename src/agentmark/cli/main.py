@@ -3,7 +3,8 @@
 import argparse
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from importlib import import_module
 from typing import Any, NoReturn
 
 from agentmark.cli.common import EXIT_BAD_INPUT, EXIT_BROKEN_PIPE, EXIT_FAULT, EXIT_INTERRUPTED, EXIT_STATUS_HELP
@@ -12,6 +13,8 @@ from agentmark.core.errors import AgentMarkError
 from agentmark.errors import SettingError
 from agentmark.text import spelled_out
 from agentmark.version import __version__
+
+DESCRIPTION = "Hide an identity in an agent's decisions, each as likely as before; read it back from its log."
 
 # What each command is for, in the order of the help. The command itself says the same in its own help.
 SUMMARIES = {
@@ -126,7 +129,7 @@ class _Command:
     def parse(self) -> argparse.Namespace:
         parser = _Parser(
             prog="agentmark",
-            description="Hide an identity in an agent's decisions, each as likely as before; read it back from its log.",
+            description=DESCRIPTION,
             epilog=EXIT_STATUS_HELP,
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
@@ -154,32 +157,24 @@ class _Command:
         print(f"`{self._parser.prog} --help` says more.", file=sys.stderr)
 
 
+# Where each command is: the parser of its options, and behind it what it does. The lab is another distribution.
+_HOMES: dict[str, Callable[[], Any]] = {
+    "keygen": lambda: import_module("agentmark.cli.keygen"),
+    "identity": lambda: import_module("agentmark.cli.identity"),
+    "embed": lambda: import_module("agentmark.cli.embed"),
+    "verify": lambda: import_module("agentmark.cli.verify_options"),
+    "monitor": lambda: import_module("agentmark.cli.monitor"),
+    "inspect": lambda: import_module("agentmark.cli.inspect"),
+    "power": lambda: import_module("agentmark.cli.power"),
+    "signing-key": lambda: import_module("agentmark.cli.signing"),
+    "check-report": lambda: import_module("agentmark.cli.signing"),
+    "chain": lambda: import_module("agentmark.cli.chain"),
+    "calibrate": lambda: import_module("agentmark.cli.calibrate"),
+    "demo": lambda: import_module("agentmark.cli.demo"),
+    "lab": lambda: import_module("agentmark.cli.lab"),
+}
+
+
 def load_command(name: str, commands: Any) -> None:
     """Import what a command needs for its own parser, and add that to the subparsers."""
-    match name:
-        case "keygen":
-            from agentmark.cli import keygen as command
-        case "identity":
-            from agentmark.cli import identity as command
-        case "embed":
-            from agentmark.cli import embed as command
-        case "verify":
-            from agentmark.cli import verify as command
-        case "monitor":
-            from agentmark.cli import monitor as command
-        case "inspect":
-            from agentmark.cli import inspect as command
-        case "power":
-            from agentmark.cli import power as command
-        case "signing-key" | "check-report":
-            from agentmark.cli import signing as command
-        case "chain":
-            from agentmark.cli import chain as command
-        case "calibrate":
-            from agentmark.cli import calibrate as command
-        case "demo":
-            from agentmark.cli import demo as command
-        case _:
-            # The lab is another distribution, and takes a while to load.
-            from agentmark.cli import lab as command
-    command.add_parser(commands)
+    _HOMES[name]().add_parser(commands)

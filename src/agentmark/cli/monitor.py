@@ -35,8 +35,8 @@ from agentmark.log.read.limits import Limits
 from agentmark.log.read.open import open_log
 from agentmark.record import StepRecord
 from agentmark.verify.arrivals import Arrival
+from agentmark.verify.defaults import DEFAULT_THRESHOLD
 from agentmark.verify.monitor import Alarm, Monitor, MonitorStatus
-from agentmark.verify.verdict import DEFAULT_THRESHOLD
 
 STANDARD_INPUT = Path("-")
 DEFAULT_EVERY = 1000

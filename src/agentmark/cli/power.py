@@ -42,7 +42,7 @@ from agentmark.power import (
 )
 from agentmark.report.charts import CHART_STYLE, Series, line_chart, line_chart_file
 from agentmark.report.html import isolated, opening
-from agentmark.verify.verdict import DEFAULT_THRESHOLD
+from agentmark.verify.defaults import DEFAULT_THRESHOLD
 
 COLOURS = 6
 PROGRESS_PAUSE_S = 2.0

@@ -15,12 +15,13 @@ from agentmark.errors import SettingError
 from agentmark.identity.errors import RegistryError
 from agentmark.identity.registry import Registry
 from agentmark.verify.candidates import Candidate, Proposals, Route, Searcher
+from agentmark.verify.defaults import DEFAULT_THRESHOLD
 from agentmark.verify.intake import Intake, Outcome, Step
 from agentmark.verify.prices import Prices
 from agentmark.verify.search.clean import eliminate
 from agentmark.verify.search.splice import SCORE_COST, Stretch, segment, windows
 from agentmark.verify.tamper import erasure_findings, tamper_findings
-from agentmark.verify.verdict import DEFAULT_THRESHOLD, FoundIdentity, RunnerUp, Segment, StepFinding, Verdict
+from agentmark.verify.verdict import FoundIdentity, RunnerUp, Segment, StepFinding, Verdict
 from agentmark.verify.work import Work, check_work_limit
 
 # A log is divided among the identities that stood out in its windows, this many at most.

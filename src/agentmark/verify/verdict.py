@@ -19,7 +19,6 @@ from agentmark.verify.candidates import Route
 from agentmark.verify.intake import Outcome, reading_cost
 from agentmark.verify.stranger import StrangerView, name_of, payload_digits
 
-DEFAULT_THRESHOLD = 1e-6
 _TWO_DIGITS_UP = Context(prec=2, rounding=ROUND_CEILING)
 # Searches beyond so many times the usual work limit (a day) are not advised.
 WORTH_RAISING = 1e5

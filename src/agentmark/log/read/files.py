@@ -86,9 +86,7 @@ class _Walk:
                 self._fail(folder, f"cannot be read: {error.strerror}")
                 continue
             self._seen.add(_inode(status))
-            for path in inside:
-                if not _is_beside(path) and self._look_at(path):
-                    waiting.append(path)
+            waiting += [path for path in inside if not _is_beside(path) and self._look_at(path)]
 
     def _look_at(self, path: Path) -> bool:
         """Whether this is a folder to read. A link waits until all else is read."""

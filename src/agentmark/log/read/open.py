@@ -41,7 +41,8 @@ def open_log(
     """A log of any format. It is opened and recognised when it is read.
 
     A broken record raises, and so does a file that is no log, unless `skip_bad` is set: then the summary lists it.
-    `as_json_lines` takes the file for a log of AgentMark JSON lines, whatever it looks like. A file that asks for more than `limits` raises `LimitError`.
+    `as_json_lines` takes the file for a log of AgentMark JSON lines, whatever it looks like. A file that asks for more
+    than `limits` raises `LimitError`.
     """
     return Log(path, skip_bad=skip_bad, as_json_lines=as_json_lines, limits=limits)
 

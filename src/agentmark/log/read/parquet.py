@@ -49,7 +49,9 @@ def _rows(path: Path, meter: Meter) -> Iterator[dict[str, Any]]:
         with pyarrow.parquet.ParquetFile(path, read_dictionary=plan.texts) as file:
             yield from _rows_of(file, plan, shown(path), meter)
     except BadPageError:
-        raise RecordError(shown(path), "Parquet", "cannot be read: its columns and pages are not where it says") from None
+        raise RecordError(
+            shown(path), "Parquet", "cannot be read: its columns and pages are not where it says"
+        ) from None
     except (pyarrow.ArrowException, OSError, ValueError) as error:
         if isinstance(error, RecordError):
             raise
