@@ -1,11 +1,13 @@
 """Strategies and small builders that several test files use."""
 
+import argparse
 import random
 from collections.abc import Iterable
 
 from hypothesis import strategies as st
 
 from agentmark import BehaviorDistribution, Embedder, SharedKey, StepRecord
+from agentmark.cli.main import SUMMARIES, load_command
 from agentmark.core import statistics
 
 NAMES = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=8)
@@ -53,3 +55,12 @@ def marked_log(
 
 def through_json(records: Iterable[StepRecord]) -> list[StepRecord]:
     return [StepRecord.from_json(record.to_json()) for record in records]
+
+
+def command_parsers() -> dict[str, argparse.ArgumentParser]:
+    """The commands there are, each with its parser; without the lab, which is another distribution."""
+    commands = argparse.ArgumentParser(prog="agentmark").add_subparsers()
+    for name in SUMMARIES:
+        if name != "lab" and name not in commands.choices:
+            load_command(name, commands)
+    return dict(commands.choices)

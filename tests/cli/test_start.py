@@ -37,13 +37,18 @@ NEVER_AT_FIRST = (
     "agentmark.elicit",
     "agentmark.log.read.open",
     "agentmark.report",
-    "agentmark.verify",
+    "agentmark.verify.verdict",
+    "agentmark.verify.verifier",
     "asyncio",
     "importlib.metadata",
     "numpy",
     "sqlite3",
     "tempfile",
 )
+
+
+# What the options themselves are made of.
+WITHIN: dict[str, set[str]] = {"power": {"agentmark.verify.verdict", "agentmark.verify.verifier"}}
 
 
 def loaded(*words: str) -> set[str]:
@@ -71,7 +76,7 @@ def test_the_help_of_the_whole_loads_no_command(words: list[str]) -> None:
 @pytest.mark.parametrize("name", [name for name in SUMMARIES if name != "lab"])
 def test_a_command_says_what_it_takes_before_it_loads_what_it_needs(name: str) -> None:
     modules = loaded(name, "--help")
-    assert held_back(modules) == []
+    assert set(held_back(modules)) - WITHIN.get(name, set()) == set()
     others = {"keygen", "identity", "embed", "verify", "monitor", "power", "chain", "calibrate", "demo"} - {name}
     assert not any(f"agentmark.cli.{other}" in modules for other in others)
 

@@ -22,8 +22,8 @@ from agentmark.audit.engine import Engine, PlainEngine
 from agentmark.audit.material import Material, read_material
 from agentmark.audit.progress import Progress, Silent
 from agentmark.audit.stretches import find_segments
-from agentmark.core.costs import DEFAULT_WORK_LIMIT
 from agentmark.core.payload import PayloadLike
+from agentmark.core.work_limit import DEFAULT_WORK_LIMIT
 from agentmark.errors import SettingError
 from agentmark.identity.registry import Registry
 from agentmark.keys.shared import SharedKey

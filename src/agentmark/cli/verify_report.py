@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agentmark.cli.common import limits_of, text
-from agentmark.core.costs import DEFAULT_WORK_LIMIT
+from agentmark.core.work_limit import DEFAULT_WORK_LIMIT
 from agentmark.errors import SettingError
 from agentmark.files import FileError, read_small_file, write_text_file
 from agentmark.text import spelled_out_json

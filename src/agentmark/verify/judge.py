@@ -6,11 +6,12 @@ from math import fsum, log2
 from operator import index
 from typing import SupportsIndex
 
-from agentmark.core.costs import DEFAULT_WORK_LIMIT, EVIDENCE_STEP
+from agentmark.core.costs import EVIDENCE_STEP
 from agentmark.core.evidence import NOISE_RATES, Evidence
 from agentmark.core.payload import PayloadLike, number_in_words, payload_to_int
 from agentmark.core.symbols import Reading
 from agentmark.core.theory import SMALLEST_RATE, false_positive_rate
+from agentmark.core.work_limit import DEFAULT_WORK_LIMIT
 from agentmark.errors import SettingError
 from agentmark.identity.errors import RegistryError
 from agentmark.identity.registry import Registry

@@ -10,9 +10,9 @@ from enum import StrEnum
 from math import ceil, log2
 from typing import Any
 
-from agentmark.core.costs import DEFAULT_WORK_LIMIT
 from agentmark.core.payload import payload_to_text
 from agentmark.core.theory import SMALLEST_RATE, equations_until_full_rank, false_positive_rate
+from agentmark.core.work_limit import DEFAULT_WORK_LIMIT
 from agentmark.identity.registry import Identity
 from agentmark.record import StepRecord
 from agentmark.verify.candidates import Route

@@ -19,8 +19,8 @@ from itertools import islice
 from math import fsum
 
 from agentmark.core.context import context_digest, context_fields
-from agentmark.core.costs import DEFAULT_WORK_LIMIT
 from agentmark.core.payload import PayloadLike, check_payload_len
+from agentmark.core.work_limit import DEFAULT_WORK_LIMIT
 from agentmark.errors import SettingError
 from agentmark.identity.registry import Registry
 from agentmark.keys.shared import SharedKey
