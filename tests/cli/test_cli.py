@@ -313,7 +313,7 @@ def test_a_closed_pipe_is_not_an_error(tmp_path: Path) -> None:
     command = f"{sys.executable} -m agentmark inspect {tmp_path}/log.jsonl --steps 2000 | head -n 1"
     done = subprocess.run(command, shell=True, capture_output=True, text=True, check=False)
     assert done.stderr == ""
-    assert "2000 records" in done.stdout
+    assert "2,000 records" in done.stdout
 
 
 @pytest.mark.slow

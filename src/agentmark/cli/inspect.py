@@ -79,7 +79,7 @@ def _lines(inspection: "Inspection") -> Iterator[str]:
     files = inspection.files
     name = files[0].path if len(files) == 1 else count_of(len(files), "file")
     yield (
-        f"{name}: {count_of(len(inspection.records), 'record')}, {inspection.marked} marked, "
+        f"{name}: {count_of(len(inspection.records), 'record')}, {inspection.marked:,} marked, "
         f"{count_of(len(inspection.sessions), 'session')}"
     )
     if len(files) == 1:

@@ -149,11 +149,13 @@ class _Command:
 
     def complain(self, error: SettingError) -> None:
         """An option that cannot be meant is answered as the parser answers one that it does not know."""
-        if self._parser is None or not error.name.startswith("--"):
+        # The library names a setting as Python does: payload_len.
+        option = error.name if error.name.startswith("--") else f"--{error.name.replace('_', '-')}"
+        if self._parser is None or option not in self._parser._option_string_actions:
             print(f"agentmark: {_worded(str(error))}", file=sys.stderr)
             return
         self._parser.print_usage(sys.stderr)
-        print(f"{self._parser.prog}: error: {_worded(str(error))}", file=sys.stderr)
+        print(f"{self._parser.prog}: error: {_worded(f'{option}: {error.fault}')}", file=sys.stderr)
         print(f"`{self._parser.prog} --help` says more.", file=sys.stderr)
 
 
