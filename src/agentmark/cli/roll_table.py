@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 from os.path import commonpath
 from pathlib import Path
+from textwrap import wrap
 
 from agentmark.cli.common import printable
 from agentmark.verify.correction import FalseDiscovery
@@ -16,6 +17,8 @@ SHORTEST_ID = 8
 # What one name may take of a table's width.
 WIDEST_NAME = 34
 CUT = "..."
+# Where sentences are broken if nobody knows how wide the terminal is.
+WIDTH = 100
 
 
 def roll_lines(roll: Roll, *, width: int | None = None) -> list[str]:
@@ -23,8 +26,9 @@ def roll_lines(roll: Roll, *, width: int | None = None) -> list[str]:
     lines = [roll.sentence, ""]
     if roll.totals:
         lines += [*totals_lines(roll, width), ""]
-    lines += [f"  {standings_line(roll)}", f"  {questions_line(roll)}"]
-    lines += [f"  together: {pool.sentence}" for pool in roll.pools]
+    said = [standings_line(roll), questions_line(roll), *[f"together: {pool.sentence}" for pool in roll.pools]]
+    for sentence in said:
+        lines += wrap(sentence, width or WIDTH, initial_indent="  ", subsequent_indent="    ")
     return [*map(printable, lines), "", *row_lines(roll, width)]
 
 
