@@ -1,11 +1,13 @@
 """Strategies and small builders that several test files use."""
 
+import argparse
 import random
 from collections.abc import Iterable, Sequence
 
 from hypothesis import strategies as st
 
 from agentmark import BehaviorDistribution, Embedder, SharedKey, StepRecord, Verifier
+from agentmark.cli.main import SUMMARIES, load_command
 from agentmark.core import statistics
 from agentmark.verify.state import LogState, accumulate
 
@@ -54,6 +56,15 @@ def marked_log(
 
 def through_json(records: Iterable[StepRecord]) -> list[StepRecord]:
     return [StepRecord.from_json(record.to_json()) for record in records]
+
+
+def command_parsers() -> dict[str, argparse.ArgumentParser]:
+    """The commands there are, each with its parser; without the lab, which is another distribution."""
+    commands = argparse.ArgumentParser(prog="agentmark").add_subparsers()
+    for name in SUMMARIES:
+        if name != "lab" and name not in commands.choices:
+            load_command(name, commands)
+    return dict(commands.choices)
 
 
 EVEN = {"north": 0.25, "east": 0.25, "south": 0.25, "west": 0.25}

@@ -1,6 +1,5 @@
 """Every numeric option of every command with values that nobody means, and files and words that are none."""
 
-import argparse
 import io
 import os
 import subprocess
@@ -9,11 +8,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from support import marked_log
+from support import command_parsers, marked_log
 
 from agentmark import Identity, LogWriter, Registry, SharedKey, Verifier
 from agentmark.cli import main
-from agentmark.cli.main import _parser
 from agentmark.errors import SettingError
 
 KEY = SharedKey(bytes(range(100, 132)))
@@ -61,10 +59,7 @@ COMMANDS = {
 
 
 def numeric_options() -> Iterator[tuple[str, str]]:
-    subparsers = next(
-        action for action in _parser([])._actions if isinstance(action, argparse._SubParsersAction)
-    ).choices
-    for command, parser in subparsers.items():
+    for command, parser in command_parsers().items():
         for action in parser._actions:
             if action.type in (int, float):
                 yield command, action.option_strings[0]
@@ -197,7 +192,8 @@ def test_a_secret_among_the_words_is_not_repeated(run: Run) -> None:
         ["signing-key", "OUT"],
         ["identity", "OUT", "--issue", "acme"],
         ["embed", "--key", "key.json", "--payload", "1", "--payload-len", "8", "--log", "OUT"],
-        ["verify", "log.jsonl", "--key", "key.json", "--report", "OUT"],
+        # One verdict is one page; of several, a report is a folder.
+        ["verify", "log.jsonl", "--key", "key.json", "--pool", "--report", "OUT"],
         ["verify", "log.jsonl", "--key", "key.json", "--signed", "OUT", "--signing-key", "signing.json"],
         ["power", "--n", "4", "--alpha", "1", "--trials", "3", "--plot", "OUT"],
     ],

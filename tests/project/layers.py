@@ -34,7 +34,7 @@ INNER_RANKS = {
     "embed": (("session",), ("embedder",)),
     "chain": (("links", "findings"), ("checkpoint",), ("state",), ("session", "writer"), ("check",)),
     "verify": (
-        ("work",),
+        ("work", "defaults"),
         ("search", "keyring", "prices", "reading_bytes"),
         ("intake", "candidates", "stranger"),
         ("state", "verdict", "tamper", "arrivals"),
@@ -46,7 +46,7 @@ INNER_RANKS = {
     ),
     # What writes a log never needs what reads one.
     "log": (
-        ("sink", "append", "sync", "lines", "json_beginning"),
+        ("sink", "append", "sync", "lines", "json_beginning", "sizes"),
         ("signer_file",),
         ("jsonl", "rotating", "sqlite", "otel"),
         ("read",),

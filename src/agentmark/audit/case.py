@@ -22,8 +22,8 @@ from agentmark.audit.engine import Engine, PlainEngine
 from agentmark.audit.material import Material, read_material
 from agentmark.audit.progress import Progress, Silent
 from agentmark.audit.stretches import find_segments
-from agentmark.core.costs import DEFAULT_WORK_LIMIT
 from agentmark.core.payload import PayloadLike
+from agentmark.core.work_limit import DEFAULT_WORK_LIMIT
 from agentmark.errors import SettingError
 from agentmark.identity.registry import Registry
 from agentmark.keys.shared import SharedKey
@@ -38,9 +38,10 @@ from agentmark.report.content import (
     build_report,
     build_stranger_report,
 )
+from agentmark.verify.defaults import DEFAULT_OFFSETS, DEFAULT_THRESHOLD, MAX_OFFSETS
 from agentmark.verify.intake import Intake
-from agentmark.verify.verdict import DEFAULT_THRESHOLD, Placement, Verdict
-from agentmark.verify.verifier import DEFAULT_OFFSETS, MAX_OFFSETS, Verifier
+from agentmark.verify.verdict import Placement, Verdict
+from agentmark.verify.verifier import Verifier
 from agentmark.verify.work import Work, reading_work
 
 # The control reads and searches with this part of the work. Of a long log it then reads a part, and says of how many
@@ -78,6 +79,8 @@ class Case:
 
     # Files, and folders of them, pooled into one log.
     logs: Sequence[str | Path]
+    # What in the folders cannot be a log, in sentences, if that was looked for before.
+    left_out: Sequence[str] = ()
     keys: Sequence[SharedKey]
     registry: Registry | None = None
     # The file it came from, for a report to state its digest.
@@ -130,6 +133,7 @@ class Case:
         """Read the logs, and keep the sessions that are asked about."""
         material = read_material(
             self.logs,
+            left_out=self.left_out,
             skip_bad=self.skip_bad,
             limits=self.limits,
             described=self.report is not None,

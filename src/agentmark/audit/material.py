@@ -8,7 +8,7 @@ from pathlib import Path
 from agentmark.audit.progress import Progress, Silent
 from agentmark.errors import SettingError
 from agentmark.log.read.events import Entry
-from agentmark.log.read.files import log_files
+from agentmark.log.read.files import find_logs, shown
 from agentmark.log.read.limits import DEFAULT_LIMITS, Limits
 from agentmark.log.read.open import ReadLog, open_log
 from agentmark.record import StepRecord
@@ -42,6 +42,8 @@ class Material:
     # Size and digest of every file before it was read, if a report is to state them.
     inputs: tuple[InputFile, ...] = ()
     chosen: frozenset[str] | None = None
+    # What in the folders cannot be a log, in sentences.
+    left_out: tuple[str, ...] = ()
 
     @property
     def records(self) -> list[list[StepRecord]]:
@@ -59,7 +61,7 @@ class Material:
         """The records by session, across files, or by file; in the order of their names."""
         parts: dict[str, dict[str, list[StepRecord]]] = defaultdict(dict)
         for log, records in zip(self.logs, self.records, strict=True):
-            path = str(log.path)
+            path = shown(log.path)
             if by is By.FILE:
                 # A file that was named twice is one file, and its records are copies.
                 parts[path].setdefault(path, []).extend(records)
@@ -86,7 +88,7 @@ class Material:
     @property
     def passed_over(self) -> list[str]:
         """What was not read, in sentences."""
-        return [line for log in self.logs for line in log.summary.passed_over]
+        return [*self.left_out, *[line for log in self.logs for line in log.summary.passed_over]]
 
     def changed(self, registry_file: Path | None = None) -> list[str]:
         """Files that are not the same now as before they were read: the digest may not be that of what was judged."""
@@ -120,6 +122,7 @@ class Material:
 def read_material(
     paths: Iterable[str | Path],
     *,
+    left_out: Iterable[str] = (),
     skip_bad: bool = False,
     limits: Limits = DEFAULT_LIMITS,
     described: bool = False,
@@ -127,12 +130,13 @@ def read_material(
     progress: Progress | None = None,
 ) -> Material:
     """Read every file, and every file of a folder, once. `described` states size and digest of each beforehand."""
-    files = log_files([Path(path) for path in paths])
+    found = find_logs([Path(path) for path in paths], skip_bad=skip_bad)
+    files = found.files
     # Described before they are read, so that a change in between shows.
     inputs = describe_inputs(files, registry_file) if described else []
     reading = _Reading(progress or Silent())
     logs = [reading.read(path, skip_bad=skip_bad, limits=limits) for path in files]
-    return Material(logs=tuple(logs), inputs=tuple(inputs))
+    return Material(logs=tuple(logs), inputs=tuple(inputs), left_out=(*left_out, *found.passed_over))
 
 
 class _Reading:
@@ -155,7 +159,7 @@ class _Reading:
 
 def describe_inputs(files: Iterable[Path], registry_file: Path | None) -> list[InputFile]:
     """Size and digest of the logs, and of the registry if there is one."""
-    described = [describe_file("log", path) for path in files]
+    described = [describe_file("log", path) | {"path": shown(path)} for path in files]
     return described if registry_file is None else [*described, describe_file("registry", registry_file)]
 
 

@@ -61,7 +61,11 @@ def run_roll(arguments: argparse.Namespace, case: Case, material: Material, by: 
 
 def keys_line(there: Sequence[str], given: Sequence[str]) -> str:
     """Which keys the records state, and which were given: what a wrong key looks like."""
-    return f"nothing usable: the records state the keys {', '.join(there) or '(none)'}; given: {', '.join(given)}"
+    if not there:
+        return f"nothing usable: there is no record at all; the keys given: {', '.join(given)}"
+    if set(there) & set(given):
+        return "nothing usable: there are records of the key given, and all of them had to be set aside"
+    return f"nothing usable: the records state the keys {', '.join(there)}; given: {', '.join(given)}"
 
 
 # Printing ------------------------------------------------------------------------------------------------------------

@@ -4,177 +4,46 @@ import argparse
 import sys
 from math import isinf
 from pathlib import Path
-from typing import Any
 
 from agentmark.audit.case import Answer, Case, LostPlace, ReportOrder
 from agentmark.audit.material import Material
-from agentmark.audit.stretches import SEGMENTED_UNASKED
 from agentmark.cli.common import (
     EXIT_ATTRIBUTED,
     EXIT_NOT_ATTRIBUTED,
     EXIT_NOTHING_USABLE,
-    LOG_HELP,
-    add_key_option,
-    add_limit_option,
     limits_of,
     load_keys,
-    new_command,
     print_json,
     printable,
-    text,
 )
+from agentmark.cli.input import given_logs
 from agentmark.cli.progress import ProgressLine
-from agentmark.cli.roll import STDOUT, run_roll
+from agentmark.cli.roll import STDOUT, keys_line, run_roll
 from agentmark.cli.roll_report import is_folder
-from agentmark.cli.verify_report import ReportFiles, add_report_options, named_by, repeating_command
+from agentmark.cli.verify_options import ALL
+from agentmark.cli.verify_report import ReportFiles, named_by, repeating_command
 from agentmark.cli.weight_lines import parse_payload
-from agentmark.core.costs import DEFAULT_WORK_LIMIT
 from agentmark.core.payload import PayloadLike
 from agentmark.errors import SettingError
 from agentmark.identity.registry import Registry
-from agentmark.log.read.files import log_files
+from agentmark.verify.defaults import DEFAULT_OFFSETS, MAX_OFFSETS
 from agentmark.verify.intake import Outcome
 from agentmark.verify.roll import By
-from agentmark.verify.verdict import DEFAULT_THRESHOLD, Standing, Verdict
-from agentmark.verify.verifier import DEFAULT_OFFSETS, MAX_OFFSETS
-
-# What `--by` takes.
-ALL = "all"
-BY = (*[by.value for by in By], ALL)
-
-
-def add_parser(commands: Any) -> None:
-    parser = new_command(
-        commands,
-        "verify",
-        "Read the identity from whatever is left of a log.",
-        "Where there is more than one session, each is judged by itself (docs/sessions.md).\n"
-        "exit status: 0 attributed (with several sessions: any of them), 1 judged and not attributed, 2 bad input,\n"
-        "             3 nothing usable in it: empty, of other keys, all unmarked\n"
-        "examples:\n"
-        "  agentmark verify log.jsonl --key key.json --registry registry.jsonl\n"
-        "  agentmark verify logs/ --key key.json --registry registry.jsonl --report report/ --csv table.csv\n"
-        "  agentmark verify log.jsonl --key key.json --registry registry.jsonl --claim tenant-0042\n"
-        "  agentmark verify log.jsonl --key key.json --report report.html\n"
-        "  agentmark verify log.jsonl --key key.json --report answer.html --for-stranger\n"
-        "  agentmark verify part.jsonl --key key.json --find-offset --session ID",
-    )
-    parser.add_argument("log", type=Path, nargs="+", help=LOG_HELP + "; several, and folders of them")
-    add_key_option(parser, several=True)
-    parser.add_argument("--registry", type=Path, metavar="FILE", help="names of the identities")
-    parser.add_argument(
-        "--claim",
-        type=text,
-        metavar="PAYLOAD",
-        help="only ask whether it is this identity: a number, 0x..., or a name in the registry (which goes before a "
-        "number); without a registry also text that fits",
-    )
-    parser.add_argument("--payload-len", type=int, metavar="BITS", help="default: what most steps state")
-    parser.add_argument(
-        "--threshold",
-        type=float,
-        default=DEFAULT_THRESHOLD,
-        help="accept only below this false-positive bound (default %(default)g)",
-    )
-    parser.add_argument(
-        "--noise",
-        type=float,
-        metavar="RATE",
-        help="share of foreign or altered steps to expect (default: a mixture of rates; 0 tolerates none)",
-    )
-    parser.add_argument(
-        "--any-key-id", action="store_true", help="read all records with this key, whatever id they state"
-    )
-    parser.add_argument(
-        "--find-offset",
-        action="store_true",
-        help="the records are consecutive steps of one session (--session) that have lost their numbers and digests: "
-        "find their place in it. Every place tried is paid for",
-    )
-    parser.add_argument(
-        "--session",
-        type=text,
-        action="append",
-        metavar="ID",
-        help="judge this session alone; the beginning of its id will do; again for each. With --find-offset: the "
-        "session the records are from, as it is",
-    )
-    parser.add_argument(
-        "--by",
-        choices=BY,
-        help="what is judged by itself: each session (the default where there is more than one), each file, or "
-        "nothing: all records pooled into one verdict, as is right for what one agent left behind",
-    )
-    parser.add_argument("--pool", action="store_true", help="the same as --by all")
-    parser.add_argument(
-        "--fdr",
-        type=float,
-        metavar="RATE",
-        help="of many sessions, allow on average this share of the names to be wrong, in place of the promise of "
-        "--threshold for all of them together",
-    )
-    parser.add_argument(
-        "--offsets",
-        type=int,
-        metavar="N",
-        help=f"with --find-offset: how many places to try, from the first step on (default {DEFAULT_OFFSETS})",
-    )
-    parser.add_argument(
-        "--work-limit",
-        type=int,
-        default=DEFAULT_WORK_LIMIT,
-        metavar="N",
-        help="what looking for the payload may cost, in operations of about a microsecond (default %(default)s), and "
-        "reading a packed log; a verdict that was cut short says so",
-    )
-    parser.add_argument("--skip-bad", action="store_true", help="judge the rest of a log that holds broken records")
-    add_limit_option(parser)
-    parser.add_argument("--control", action="store_true", help="also read the log with a random key, for comparison")
-    parser.add_argument(
-        "--public-key",
-        action="append",
-        metavar="HEX",
-        help="who must have signed the checkpoints of a chained log; give it again for each key of a rotation. The "
-        "chain is reported and never part of the verdict",
-    )
-    parser.add_argument(
-        "--json",
-        action="store_true",
-        help="print the verdict as JSON; with --report or --signed, the whole report. Of several sessions, a line for "
-        "each and a last one for all of them",
-    )
-    parser.add_argument("--csv", metavar="FILE", help="write a line for each session or file; - is standard output")
-    parser.add_argument(
-        "--report",
-        metavar="FILE",
-        help="write a report: one HTML page, or data if the name ends in .json; of several sessions, a folder "
-        "(FOLDER/) with an overview and a page for each identity",
-    )
-    parser.add_argument(
-        "--segments",
-        action="store_true",
-        help="in a report, also look for stretches of several identities, however long it takes (by default only in "
-        f"logs of up to {SEGMENTED_UNASKED} records that show signs of it)",
-    )
-    parser.add_argument(
-        "--for-stranger",
-        action="store_true",
-        help="show only what somebody may see who does not hold the key: whether an identity is named, and which; "
-        "no evidence, in print or in the report (docs/verdict.md says why)",
-    )
-    parser.add_argument("--signed", type=Path, metavar="FILE", help="write the report as signed JSON")
-    parser.add_argument("--signing-key", type=Path, metavar="FILE", help="for --signed: see `agentmark signing-key`")
-    add_report_options(parser)
-    parser.set_defaults(run=run)
+from agentmark.verify.verdict import Standing, Verdict
 
 
 def run(arguments: argparse.Namespace) -> int:
     _check(arguments)
     # Once: what a folder holds may change while this runs.
-    arguments.log = log_files(arguments.log)
+    with given_logs(arguments.log, skip_bad=arguments.skip_bad) as found, ProgressLine() as progress:
+        arguments.log = list(found.files)
+        arguments.left_out = found.passed_over
+        return _run(arguments, progress)
+
+
+def _run(arguments: argparse.Namespace, progress: ProgressLine) -> int:
     arguments.report_in_folder = is_folder(arguments.report)
     arguments.report = None if arguments.report is None else Path(arguments.report)
-    progress = ProgressLine()
     case = _case(arguments)
     if _surely_pooled(arguments):
         # What is asked for and cannot be written is refused before the logs are read.
@@ -193,6 +62,7 @@ def _run_pooled(
 ) -> int:
     """One verdict over everything."""
     answer = case.answer(material, progress=progress)
+    progress.clear()
     report = answer.report or answer.stranger_report
     if files is not None and report is not None:
         files.write(report)
@@ -200,8 +70,10 @@ def _run_pooled(
     if answer.verdict.accepted:
         return EXIT_ATTRIBUTED
     # What was there is not for strangers.
-    nothing = answer.verdict.standing is Standing.NOTHING_USABLE and not arguments.for_stranger
-    return EXIT_NOTHING_USABLE if nothing else EXIT_NOT_ATTRIBUTED
+    if answer.verdict.standing is Standing.NOTHING_USABLE and not arguments.for_stranger:
+        print(printable(keys_line(material.key_ids, case.verifier().keys.ids)), file=sys.stderr)
+        return EXIT_NOTHING_USABLE
+    return EXIT_NOT_ATTRIBUTED
 
 
 def _surely_pooled(arguments: argparse.Namespace) -> bool:
@@ -281,6 +153,7 @@ def _case(arguments: argparse.Namespace) -> Case:
     registry = Registry.load(arguments.registry) if arguments.registry else None
     return Case(
         logs=arguments.log,
+        left_out=arguments.left_out,
         keys=load_keys(arguments),
         registry=registry,
         registry_file=arguments.registry,

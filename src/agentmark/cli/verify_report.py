@@ -1,19 +1,18 @@
 """The report of `agentmark verify`: where it is written, and the command in it that repeats the verdict."""
 
 import argparse
-import json
-import shlex
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from agentmark.cli.common import limits_of, text
-from agentmark.core.costs import DEFAULT_WORK_LIMIT
+from agentmark.core.work_limit import DEFAULT_WORK_LIMIT
 from agentmark.errors import SettingError
 from agentmark.files import FileError, read_small_file, write_text_file
-from agentmark.keys.signing import SigningKey
-from agentmark.report import Report, StrangerReport, render_report, sign_report
 from agentmark.text import spelled_out_json
-from agentmark.verify.verdict import DEFAULT_THRESHOLD
+from agentmark.verify.defaults import DEFAULT_THRESHOLD
+
+if TYPE_CHECKING:
+    from agentmark.report import Report, StrangerReport
 
 # A note is a paragraph or two, not an expert's opinion.
 MAX_NOTE_SIZE = 1 << 14
@@ -47,6 +46,8 @@ class ReportFiles:
     """Where a report was asked for: refused before the work is done if it cannot be written there."""
 
     def __init__(self, arguments: argparse.Namespace) -> None:
+        from agentmark.keys.signing import SigningKey
+
         if (arguments.signed is None) != (arguments.signing_key is None):
             raise SettingError("--signed", "goes together with --signing-key")
         self._page: Path | None = arguments.report
@@ -59,7 +60,9 @@ class ReportFiles:
             check_output(path, [source for source in inputs if source is not None])
         self._signing_key = SigningKey.load(arguments.signing_key) if arguments.signing_key is not None else None
 
-    def write(self, report: Report | StrangerReport) -> None:
+    def write(self, report: "Report | StrangerReport") -> None:
+        from agentmark.report import render_report, sign_report
+
         if self._page is not None:
             as_data = self._page.suffix == ".json"
             write_text_file(self._page, as_json(report) if as_data else render_report(report))
@@ -76,12 +79,16 @@ def check_output(path: Path, inputs: list[Path]) -> None:
 
 
 def as_json(content: Any) -> str:
+    import json
+
     # A file too may be looked at in a terminal.
     return spelled_out_json(json.dumps(content, ensure_ascii=False, indent=1)) + "\n"
 
 
 def repeating_command(arguments: argparse.Namespace) -> str:
     """The command that gives this verdict again. Keys appear as file names, never as secrets."""
+    import shlex
+
     words = ["agentmark", "verify", *[_path(path) for path in arguments.log]]
     words += [word for option in repeating_options(arguments) for word in option]
     joined = shlex.join([*words, "--for-stranger" if arguments.for_stranger else "--control"])
@@ -125,5 +132,11 @@ def _option(name: str) -> str:
 
 
 def _path(path: Path) -> str:
+    from agentmark.cli.input import SHOWN_AS, STANDARD_INPUT
+    from agentmark.log.read.files import shown
+
     text = str(path)
+    if shown(path) == SHOWN_AS != text:
+        # Standard input, which was kept in a file that is gone by then.
+        return str(STANDARD_INPUT)
     return f"./{text}" if text.startswith("-") else text

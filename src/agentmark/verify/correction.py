@@ -11,7 +11,7 @@ from typing import Any
 
 from agentmark.core.theory import SMALLEST_RATE, false_positive_rate
 from agentmark.errors import SettingError
-from agentmark.verify.verdict import DEFAULT_THRESHOLD
+from agentmark.verify.defaults import DEFAULT_THRESHOLD
 
 
 @dataclass(frozen=True, slots=True)

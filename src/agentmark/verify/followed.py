@@ -15,12 +15,12 @@ from operator import index
 from struct import Struct
 from typing import SupportsIndex
 
-from agentmark.core.costs import DEFAULT_WORK_LIMIT
 from agentmark.core.errors import PayloadError
 from agentmark.core.evidence import NOISE_RATES, Evidence
 from agentmark.core.payload import MAX_PAYLOAD_LEN, PayloadLike, check_payload_len, number_in_words, payload_to_int
 from agentmark.core.symbols import Reading
 from agentmark.core.theory import SMALLEST_RATE
+from agentmark.core.work_limit import DEFAULT_WORK_LIMIT
 from agentmark.errors import SettingError
 from agentmark.identity.registry import Registry
 from agentmark.verify.candidates import Searcher

@@ -6,21 +6,23 @@ from math import fsum, log2
 from operator import index
 from typing import SupportsIndex
 
-from agentmark.core.costs import DEFAULT_WORK_LIMIT, EVIDENCE_STEP
+from agentmark.core.costs import EVIDENCE_STEP
 from agentmark.core.evidence import NOISE_RATES, Evidence
 from agentmark.core.payload import PayloadLike, number_in_words, payload_to_int
 from agentmark.core.symbols import Reading
 from agentmark.core.theory import SMALLEST_RATE, false_positive_rate
+from agentmark.core.work_limit import DEFAULT_WORK_LIMIT
 from agentmark.errors import SettingError
 from agentmark.identity.errors import RegistryError
 from agentmark.identity.registry import Registry
 from agentmark.verify.candidates import Candidate, Proposals, Route, Searcher
+from agentmark.verify.defaults import DEFAULT_THRESHOLD
 from agentmark.verify.intake import Intake, Outcome, Step
 from agentmark.verify.prices import Prices
 from agentmark.verify.search.clean import eliminate
 from agentmark.verify.search.splice import SCORE_COST, Stretch, segment, windows
 from agentmark.verify.tamper import erasure_findings, tamper_findings
-from agentmark.verify.verdict import DEFAULT_THRESHOLD, FoundIdentity, RunnerUp, Segment, StepFinding, Verdict
+from agentmark.verify.verdict import FoundIdentity, RunnerUp, Segment, StepFinding, Verdict
 from agentmark.verify.weighing import Weighed, Weighing
 from agentmark.verify.work import Work, check_work_limit
 

@@ -11,9 +11,9 @@ from enum import StrEnum
 from math import ceil, log2
 from typing import Any
 
-from agentmark.core.costs import DEFAULT_WORK_LIMIT
 from agentmark.core.payload import payload_to_text
 from agentmark.core.theory import SMALLEST_RATE, equations_until_full_rank, false_positive_rate
+from agentmark.core.work_limit import DEFAULT_WORK_LIMIT
 from agentmark.identity.registry import Identity
 from agentmark.record import StepRecord
 from agentmark.text import counted, is_or_are, listed
@@ -21,7 +21,6 @@ from agentmark.verify.candidates import Route
 from agentmark.verify.intake import Outcome, reading_cost
 from agentmark.verify.stranger import LISTED, NamedIdentity, StrangerView, name_of, name_parts, payload_digits
 
-DEFAULT_THRESHOLD = 1e-6
 _TWO_DIGITS_UP = Context(prec=2, rounding=ROUND_CEILING)
 # Searches beyond so many times the usual work limit (a day) are not advised.
 WORTH_RAISING = 1e5

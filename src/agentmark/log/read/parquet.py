@@ -9,6 +9,7 @@ from typing import Any
 
 from agentmark.errors import MissingExtraError
 from agentmark.log.read.events import Event
+from agentmark.log.read.files import shown
 from agentmark.log.read.format import Format, FormatTable
 from agentmark.log.read.meter import Meter
 from agentmark.log.read.parquet_pages import BadPageError, Column, columns_of, pages_of
@@ -33,7 +34,7 @@ class Parquet(Format):
     def read_file(self, path: Path, table: FormatTable, meter: Meter) -> Iterator[Event]:
         for number, row in enumerate(_rows(path, meter), start=1):
             meter.count_row()
-            yield from table.read_row(row, f"{path.name} row {number}")
+            yield from table.read_row(row, f"{shown(path)} row {number}")
 
 
 def _rows(path: Path, meter: Meter) -> Iterator[dict[str, Any]]:
@@ -46,14 +47,16 @@ def _rows(path: Path, meter: Meter) -> Iterator[dict[str, Any]]:
         with pyarrow.parquet.ParquetFile(path) as file:
             plan = _plan(path, file, meter)
         with pyarrow.parquet.ParquetFile(path, read_dictionary=plan.texts) as file:
-            yield from _rows_of(file, plan, path.name, meter)
+            yield from _rows_of(file, plan, shown(path), meter)
     except BadPageError:
-        raise RecordError(path.name, "Parquet", "cannot be read: its columns and pages are not where it says") from None
+        raise RecordError(
+            shown(path), "Parquet", "cannot be read: its columns and pages are not where it says"
+        ) from None
     except (pyarrow.ArrowException, OSError, ValueError) as error:
         if isinstance(error, RecordError):
             raise
         said = str(error).splitlines()
-        raise RecordError(path.name, "Parquet", f"cannot be read: {said[0] if said else 'it is damaged'}") from None
+        raise RecordError(shown(path), "Parquet", f"cannot be read: {said[0] if said else 'it is damaged'}") from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +93,7 @@ def _plan(path: Path, file: Any, meter: Meter) -> _Plan:
                     copied += size.dictionary
                 elif chunk.is_text:
                     texts.add(chunk.path)
-            meter.hold_parsed(4 * held, path.name, f"row group {group + 1}")
+            meter.hold_parsed(4 * held, shown(path), f"row group {group + 1}")
             spread = max(spread, copied)
     batch = max(1, min(_BATCH, meter.limits.held_bytes // spread))
     return _Plan(dict.fromkeys(names), columns, sorted(texts), batch)
