@@ -137,8 +137,8 @@ def test_the_stranger_is_told_everyone_in_an_order_that_says_nothing() -> None:
     assert len({verdict.for_stranger() for verdict in verdicts}) == 1
     view = verdicts[0].for_stranger()
     assert view.sentence == (
-        "2 identities found: 'globex' (payload 0x1234) and 'acme' (payload 0x5eed, revoked 2026-01-01): a log that "
-        "does not carry one of them is said to with probability at most 1e-06."
+        "2 identities found: 'globex' (payload 0x1234) and 'acme' (payload 0x5eed, revoked 2026-01-01): one that "
+        "the log does not carry is named with probability at most 1e-06."
     )
     said = view.as_dict()
     assert said["payload"] is said["identity"] is said["payload_len"] is None

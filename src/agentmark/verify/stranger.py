@@ -72,8 +72,8 @@ class StrangerView:
                 f"probability at most {self.threshold!r}."
             )
         return (
-            f"{len(names)} identities found: {listed(names, LISTED)}: a log that does not carry one of them is said to "
-            f"with probability at most {self.threshold!r}."
+            f"{len(names)} identities found: {listed(names, LISTED)}: one that the log does not carry is named with "
+            f"probability at most {self.threshold!r}."
         )
 
     def as_dict(self) -> dict[str, Any]:

@@ -19,6 +19,8 @@ from agentmark.verify.work import Work
 
 # No more than this share of the work goes into sessions by themselves.
 PARTS_SHARE = 0.25
+# Nor more than this into somebody beside those found whom a registry does not know, at each turn.
+UNKNOWN_SHARE = 0.1
 # A session that says so many bits more than the payload has: one that is another's hardly ever leaves a payload then.
 PART_SURPLUS = 8
 
@@ -127,8 +129,14 @@ class Weighing:
         payload_len = self._intake.payload_len
         if fsum([reading.evidence_bits for reading in rest]) < payload_len - log2(self._searcher.threshold):
             return []
-        candidates, _ = self._searcher.clean(rest, payload_len, self._work)
-        return candidates or self._searcher.noisy(rest, payload_len, self._work)
+        # With a registry its names have been looked at already: somebody whom it does not know is rare.
+        work = self._work.share(1.0 if self._searcher.prices.registry is None else UNKNOWN_SHARE)
+        candidates, _ = self._searcher.clean(rest, payload_len, work)
+        candidates = candidates or self._searcher.noisy(rest, payload_len, work)
+        self._work.spend(work.spent)
+        if work.needed is not None and self._searcher.prices.registry is None:
+            self._work.refuse(work.needed - work.spent)
+        return candidates
 
     def _add_within_work(self, candidates: Iterable[Candidate]) -> None:
         """As `add`, while there is work left for it: these may be many."""
