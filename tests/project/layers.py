@@ -38,6 +38,7 @@ INNER_RANKS = {
         ("search", "keyring", "prices", "reading_bytes"),
         ("intake", "candidates", "stranger"),
         ("state", "verdict", "tamper", "arrivals"),
+        ("weighing",),
         ("judge", "followed"),
         ("verifier", "monitor"),
     ),

@@ -93,10 +93,8 @@ class StepFinding:
 
 @dataclass(frozen=True, slots=True)
 class RunnerUp:
-    """The next best payload, to show how far behind it is. It is named only if it would itself be accepted."""
+    """The best of those who are not accepted beside the candidate, to show how far behind it is. It is never named."""
 
-    payload: int | None
-    identity: str | None
     evidence_bits: float
 
 
@@ -145,6 +143,8 @@ class Verdict:
     holder: Identity | None = field(default=None, repr=False)
     # Every identity that is accepted, best first; the candidate is the first of them.
     found: tuple[FoundIdentity, ...] = ()
+    # Used steps that contradict everyone who is found, or the candidate if nobody is: at least so many are of others.
+    unexplained: int = 0
     runner_up: RunnerUp | None = None
     # What the log shows of tampering, in sentences. The mark is read all the same.
     tampering: tuple[str, ...] = ()
@@ -413,13 +413,7 @@ class Verdict:
             "rank": self.rank,
             "agreeing": self.agreeing,
             "contradicting": self.contradicting,
-            "runner_up": None
-            if second is None
-            else {
-                "payload": self._hex(second.payload),
-                "identity": second.identity,
-                "evidence_bits": _finite(second.evidence_bits),
-            },
+            "runner_up": None if second is None else {"evidence_bits": _finite(second.evidence_bits)},
             "bits_needed": self.bits_needed,
             "steps_needed": self.steps_needed,
             "work": self.work,
