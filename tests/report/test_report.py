@@ -37,7 +37,8 @@ from agentmark.report import (
     sign_report,
 )
 from agentmark.report.chain_part import MAX_CHAIN_FINDINGS
-from agentmark.report.content import MAX_CANDIDATES, MAX_POINTS, MAX_STEPS
+from agentmark.report.content import MAX_CANDIDATES, MAX_STEPS
+from agentmark.report.curves import MAX_POINTS
 from agentmark.report.numbers import bits_text, count_text, rate_in_words, rate_text
 from agentmark.report.signature import SignedReportError
 from agentmark.verify.verdict import Segment

@@ -75,7 +75,7 @@ def _passed_over(report: Report | StrangerReport) -> str:
 def _again(report: Report | StrangerReport) -> str:
     return (
         f"<h3>That the verdict is what the files say</h3>{_block([report['command']])}"
-        "<p class=soft>This takes the secret key: only its holder can do it, or somebody who was given the key for this.</p>"
+        "<p class=soft>This takes the secret key: only its holder can do it, or somebody who was given it for this.</p>"
     )
 
 

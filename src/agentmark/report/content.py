@@ -189,17 +189,14 @@ def _verdict_part(verdict: Verdict) -> VerdictPart:
         used=said["outcomes"].get(Outcome.USED.value, 0),
         agreeing=said["agreeing"],
         contradicting=said["contradicting"],
+        unexplained=verdict.unexplained,
         records=said["records"],
         outcomes=dict(sorted(said["outcomes"].items())),
         bits_needed=bits_text(said["bits_needed"]),
         steps_needed=said["steps_needed"],
         work=f"{said['work']:.1e}",
         work_note=said["work_note"],
-        runner_up=None
-        if second is None
-        else RunnerUpPart(
-            payload=second["payload"], identity=second["identity"], evidence_bits=bits_text(second["evidence_bits"])
-        ),
+        runner_up=None if second is None else RunnerUpPart(evidence_bits=bits_text(second["evidence_bits"])),
     )
 
 

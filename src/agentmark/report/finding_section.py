@@ -83,9 +83,18 @@ def found_section(verdict: VerdictPart) -> str:
     heads = ("identity", "its own steps, at least", "evidence, bits", "less, for naming it", "bound")
     listed = table(heads, [_found_row(found) for found in verdict["found"]], numbers=(1, 2, 3, 4))
     return (
-        f"<h2>The identities found</h2>{listed}<p class=soft>Each is judged alone, with the steps of the others "
-        "counting as foreign. So many steps as stated, or more, carry the identity: with fewer, the rest would have to "
-        f"reach the level by chance, which has a probability of at most {escape(verdict['threshold'])}.</p>"
+        f"<h2>The identities found</h2>{listed}<p>{_of_none(verdict)}</p><p class=soft>Each is judged alone, with the "
+        "steps of the others counting as foreign. So many steps as stated, or more, carry the identity: with fewer, the rest "
+        f"would have to reach the level by chance, which has a probability of at most {escape(verdict['threshold'])}.</p>"
+    )
+
+
+def _of_none(verdict: VerdictPart) -> str:
+    if verdict["unexplained"] == 0:
+        return "Every used step agrees with one of them or more."
+    return (
+        f"At least {verdict['unexplained']:,} of {verdict['used']:,} used steps are of none of them: they contradict "
+        "all. Further steps of others agree with one of them by chance."
     )
 
 
@@ -173,7 +182,4 @@ def _runner_up(verdict: VerdictPart) -> str:
     second = verdict["runner_up"]
     if second is None or verdict["used"] == 0:
         return "none: no other identity was a candidate"
-    if second["payload"] is None:
-        return f"not named, since it is below the bound: {bits(second['evidence_bits'])}"
-    name = f"{text(second['identity'])}, " if second["identity"] is not None else ""
-    return f"{name}payload 0x{escape(second['payload'])}: {bits(second['evidence_bits'])}"
+    return f"not named, since it is below the bound: {bits(second['evidence_bits'])}"

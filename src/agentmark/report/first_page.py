@@ -132,10 +132,11 @@ def _several(verdict: VerdictPart) -> str:
     rest = f"<p class=small>And {more:,} more, listed in the details.</p>" if more > 0 else ""
     heads = ("identity", "its own steps", "others look so with a probability of at most")
     rows = map(_found_row, found[:IDENTITIES_SHOWN])
+    none = f" At least {verdict['unexplained']:,} are of none of them." if verdict["unexplained"] else ""
     return (
         f"<p><b>{len(found):,} identities</b> are found in these records.</p>{table(heads, rows)}{rest}"
         f"<p class=small>Of {count_text(verdict['used'], 'step')} that count. Which of them are whose is not known for "
-        "each: the numbers are the least that is proved.</p>"
+        f"each: the numbers are the least that is proved.{none}</p>"
     )
 
 
@@ -271,7 +272,7 @@ def _not_proved(report: Report | StrangerReport, whole: Report | None) -> list[s
     ]
     if verdict["accepted"] and verdict["identity"] is not None:
         said.append("Which number in the mark belongs to which name is written in the key holder's registry.")
-    if whole is not None and verdict["accepted"] and whole["verdict"]["contradicting"]:
+    if whole is not None and verdict["accepted"] and whole["verdict"]["unexplained"]:
         said.append("Steps of others, who are not named here, may be among the records.")
     if whole is not None:
         said += _gaps(whole)

@@ -17,8 +17,6 @@ UNSETTLED = "unsettled"
 
 
 class RunnerUpPart(TypedDict):
-    payload: str | None
-    identity: str | None
     evidence_bits: str | None
 
 
@@ -62,6 +60,7 @@ class VerdictPart(TypedDict):
     used: int
     agreeing: int
     contradicting: int
+    unexplained: int
     records: int
     outcomes: dict[str, int]
     bits_needed: str | None
