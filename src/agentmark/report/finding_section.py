@@ -84,9 +84,9 @@ def found_section(verdict: VerdictPart) -> str:
     listed = table(heads, [_found_row(found) for found in verdict["found"]], numbers=(1, 2, 3, 4))
     return (
         f"<h2>The identities found</h2>{listed}<p>{_of_none(verdict)}</p>"
-        "<p class=soft>Each is judged alone, with the steps of the others counting as foreign. So many steps as stated, "
-        "or more, carry the identity: with fewer, the rest would have to reach the level by chance, which has a "
-        f"probability of at most {escape(verdict['threshold'])}.</p>"
+        "<p class=soft>Each is judged alone, with the steps of the others counting as foreign. So many steps as "
+        "stated, or more, carry the identity: with fewer, the rest would have to reach the level by chance, which has "
+        f"a probability of at most {escape(verdict['threshold'])}.</p>"
     )
 
 
