@@ -27,7 +27,7 @@ def test_the_threshold_is_named_in_the_legend_and_covers_nothing() -> None:
 
 
 def test_a_phone_gets_a_drawing_of_its_own_width() -> None:
-    """Text of 12 units on 340 is 12 pixels on a phone of 390, less its margins; on 720 it would be 5."""
+    """Text of 12 units on 300 is 12 pixels on a phone of 390, less its margins; on 720 it would be 5."""
     screen, phone = drawings(line_chart([LINE], x_label="records", y_label="bits", threshold=LEVEL))
     assert (screen.get("class"), phone.get("class")) == ("on-screen", "on-phone")
     assert screen.get("viewBox") == f"0 0 {WIDE.width} {WIDE.height}"

@@ -32,18 +32,18 @@ except PdfError:
     BROWSER = None
 needs_browser = pytest.mark.skipif(BROWSER is None, reason="no Chromium, Chrome or Edge is installed")
 
-WIDE_NAME = "W" * 300
+LONG_NAME = "Wide Names & Sons of Wagga Wagga " * 10
 A4_POINTS = (595, 842)
 END_OF_FIRST_PAGE = "Files that differ in anything have different ones."
 
 
 def full_report() -> Any:
-    """As much as a first page can have: names as wide as they come, many files, identities, reasons and signs."""
-    records = with_foreign_steps(marked_log(KEY, steps=40), 3)
+    """As much as a first page can have: names too long for it, many files, identities, reasons and signs."""
+    records = with_foreign_steps(marked_log(KEY, steps=60), 10)
     records += [record.with_enforced(False) for record in marked_log(KEY, steps=2, seed=3)]
     records += [*records[:2], *marked_log(STRANGER, steps=2, seed=4)]
-    registry = Registry(16, [Identity("W" * 60, 0x5EED, revoked_at="2029-01-01T00:00:00Z")])
-    file = InputFile(kind="registry", path=WIDE_NAME, size=10**12, sha256="ab" * 32)
+    registry = Registry(16, [Identity(LONG_NAME[:60].strip(), 0x5EED, revoked_at="2029-01-01T00:00:00Z")])
+    file = InputFile(kind="registry", path=LONG_NAME, size=10**12, sha256="ab" * 32)
     report = report_on(
         records,
         registry=registry,
@@ -52,17 +52,17 @@ def full_report() -> Any:
         chains=[describe_chain("log.jsonl", records, [])],
         provenance={
             "inputs": [file] * (FILES_SHOWN + 9),
-            "key_ids": ["W" * 40] * 9,
-            "case_number": WIDE_NAME,
-            "author": WIDE_NAME,
-            "note": WIDE_NAME * 9,
+            "key_ids": ["0123456789abcdef"] * 9,
+            "case_number": LONG_NAME,
+            "author": LONG_NAME,
+            "note": LONG_NAME * 9,
         },
     )
     [found] = report["verdict"]["found"]
     report["verdict"]["found"] = [found] * (IDENTITIES_SHOWN + 5)
     report["verdict"]["work_note"] = "the search was cut short"
     report["verdict"]["outcomes"] |= {"unmarked": 5, "other key": 9, "weights not logged": 3, "conflicting copies": 2}
-    report["question"]["claim"] = WIDE_NAME
+    report["question"]["claim"] = LONG_NAME
     return report
 
 
@@ -149,7 +149,7 @@ def test_nothing_scrolls_sideways(name: str, width: int, tmp_path: Path) -> None
     measured = json.loads(title[1].replace("&quot;", '"'))
     assert measured["width"] <= width
     # The smallest text of a chart has 12 units.
-    assert all(size >= 11 for size in measured["sizes"]), measured["sizes"]
+    assert all(size >= 12 for size in measured["sizes"]), measured["sizes"]
     assert len(measured["sizes"]) == page.count("<svg") // 2
 
 
@@ -168,6 +168,6 @@ def test_a_browser_is_named_by_argument_before_the_environment(monkeypatch: pyte
     program.write_text("#!/bin/sh\necho 'cannot open display' >&2; exit 5\n")
     program.chmod(0o700)
     monkeypatch.setenv("AGENTMARK_BROWSER", "no-such-browser")
-    assert find_browser(program) == str(program)
+    assert find_browser(str(program)) == str(program)
     with pytest.raises(PdfError, match=r"printed nothing \(exit status 5\): cannot open display"):
         print_to_pdf("<p>page", browser=str(program))

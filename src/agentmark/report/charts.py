@@ -26,7 +26,7 @@ class Frame:
 
 WIDE = Frame(WIDTH, HEIGHT)
 # For a phone: drawn for its width, so that the text is not shrunk with the picture.
-NARROW = Frame(340, 260, left=46, right=10, ticks=4)
+NARROW = Frame(300, 240, left=46, right=10, ticks=4)
 
 # Colours and lines of these charts, light and dark; a phone gets the narrow drawing, paper the wide one.
 CHART_STYLE = """

@@ -12,10 +12,12 @@ from agentmark.report.provenance import InputFile
 from agentmark.verify.verdict import Standing
 
 # So much of what others may make long fits on one sheet; the details have the rest.
-FILES_SHOWN = 4
-IDENTITIES_SHOWN = 6
-PATH_LEN = 90
-NOTE_LEN, NOTE_LINES = 240, 3
+FILES_SHOWN = 3
+IDENTITIES_SHOWN = 4
+KEYS_SHOWN = 2
+PATH_LEN = 72
+KEY_ID_LEN = 20
+NOTE_LEN, NOTE_LINES = 160, 3
 
 GLOSSARY = (
     (
@@ -53,7 +55,9 @@ def first_page(report: Report | StrangerReport) -> str:
         f"<h2>What does it not prove?</h2>{bullets(_not_proved(report, whole))}",
         f"<h2>Words used here</h2>{facts(GLOSSARY, css='glossary')}",
     ]
-    return f"<section class=first>{''.join(parts)}</section>"
+    # On paper, several identities leave less room for the rest.
+    css = "first" if whole is None or len(whole["verdict"]["found"]) < 3 else "first dense"
+    return f'<section class="{css}">{"".join(parts)}</section>'
 
 
 def note_is_cut(note: str) -> bool:
@@ -64,9 +68,9 @@ def note_is_cut(note: str) -> bool:
 def _heading(report: Report | StrangerReport) -> str:
     named = [("Made", escape(report["made_at"].replace("T", ", ").replace("Z", " UTC")))]
     if report["case_number"] is not None:
-        named.insert(0, ("Case", text(report["case_number"], 2 * NAME_LEN)))
+        named.insert(0, ("Case", text(report["case_number"], NAME_LEN)))
     if report["author"] is not None:
-        named.append(("Author", text(report["author"], 2 * NAME_LEN)))
+        named.append(("Author", text(report["author"], NAME_LEN)))
     if report["note"] is not None:
         named.append(("Note", _note(report["note"])))
     return f"<h1>AgentMark report</h1>{facts(named, css='case')}"
@@ -75,7 +79,7 @@ def _heading(report: Report | StrangerReport) -> str:
 def _note(note: str) -> str:
     if not note_is_cut(note):
         return paragraph(note)
-    return f"{paragraph(' '.join(note.split()), NOTE_LEN)} (in full at the end)"
+    return f"{paragraph(' '.join(note.split()), NOTE_LEN)} (more at the end)"
 
 
 # Who ---------------------------------------------------------------------------------------------------------------
@@ -107,7 +111,7 @@ def _one(verdict: VerdictPart | StrangerVerdictPart) -> str:
 def identity_name(identity: str | None, payload: str | None, words: str | None) -> str:
     """By name if there is one, else by number."""
     if identity is not None:
-        return text(identity, 2 * NAME_LEN)
+        return text(identity, NAME_LEN)
     as_text = f" (as text: {text(words)})" if words is not None else ""
     return f"identity 0x{escape(payload or '')}{as_text}"
 
@@ -129,14 +133,14 @@ def _own_steps(verdict: VerdictPart) -> int:
 def _several(verdict: VerdictPart) -> str:
     found = verdict["found"]
     more = len(found) - IDENTITIES_SHOWN
-    rest = f"<p class=small>And {more:,} more, listed in the details.</p>" if more > 0 else ""
-    heads = ("identity", "its own steps", "others look so with a probability of at most")
+    rest = f"And {more:,} more, listed in the details. " if more > 0 else ""
+    heads = ("identity", "its own steps", "others look so, at most")
     rows = map(_found_row, found[:IDENTITIES_SHOWN])
     none = f" At least {verdict['unexplained']:,} are of none of them." if verdict["unexplained"] else ""
     return (
-        f"<p><b>{len(found):,} identities</b> are found in these records.</p>{table(heads, rows)}{rest}"
-        f"<p class=small>Of {count_text(verdict['used'], 'step')} that count. Which of them are whose is not known for "
-        f"each: the numbers are the least that is proved.{none}</p>"
+        f"<p><b>{len(found):,} identities</b> are found in these records.</p>{table(heads, rows)}"
+        f"<p class=small>{rest}Of {count_text(verdict['used'], 'step')} that count. Which of them are whose is not "
+        f"known for each: the numbers are the least that is proved.{none}</p>"
     )
 
 
@@ -145,7 +149,7 @@ def _found_row(found: FoundPart) -> Sequence[str]:
     return (
         f"<b>{identity_name(found['identity'], found['payload'], found['text'])}</b>{revoked}",
         f"at least {found['at_least_steps']:,}",
-        f"{escape(found['bound_in_words'])} ({escape(found['bound'])})",
+        f"{escape(found['bound_in_words'])} <span class=whole>({escape(found['bound'])})</span>",
     )
 
 
@@ -232,9 +236,10 @@ def _on_what(report: Report | StrangerReport, whole: Report | None) -> str:
 
 
 def _file(file: InputFile) -> str:
-    digest = f"SHA-256 <code>{escape(file['sha256'])}</code>" if file["sha256"] is not None else "no file: no digest"
-    size = "" if file["size"] is None else f", {count_text(file['size'], 'byte')}"
-    return f"<li>{escape(file['kind'])} <b>{text(file['path'], PATH_LEN)}</b>{size}<br>{digest}"
+    name = f"{escape(file['kind'])} <b>{text(file['path'], PATH_LEN)}</b>"
+    if file["sha256"] is None or file["size"] is None:
+        return f"<li>{name}: a pipe, of which nothing is left to compare"
+    return f"<li>{name}<br>SHA-256 <code>{escape(file['sha256'])}</code>, {count_text(file['size'], 'byte')}"
 
 
 def _records(report: Report | StrangerReport, whole: Report | None) -> str:
@@ -243,8 +248,8 @@ def _records(report: Report | StrangerReport, whole: Report | None) -> str:
         verdict = whole["verdict"]
         count = "is" if verdict["used"] == 1 else "are"
         said.append(f"{count_text(verdict['records'], 'record')} read, of which {verdict['used']:,} {count} evidence.")
-    keys = [f"<code>{text(key)}</code>" for key in report["keys"][:FILES_SHOWN]]
-    if len(report["keys"]) > FILES_SHOWN:
+    keys = [f"<code>{text(key, KEY_ID_LEN)}</code>" for key in report["keys"][:KEYS_SHOWN]]
+    if len(report["keys"]) > KEYS_SHOWN:
         keys.append("others")
     if keys:
         said.append(f"Read with the key of id {', '.join(keys)}.")

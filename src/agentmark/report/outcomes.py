@@ -19,7 +19,7 @@ OUTCOME_MEANING = {
     "not read: work limit": "reading it would have cost more than the work limit",
 }
 # Few enough for one sentence.
-REASONS_SHOWN = 4
+REASONS_SHOWN = 3
 
 
 def set_aside(verdict: VerdictPart) -> str:

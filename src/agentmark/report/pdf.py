@@ -46,7 +46,7 @@ class PdfError(AgentMarkError, RuntimeError):
         self.fault = fault
 
 
-def find_browser(named: str | os.PathLike[str] | None = None) -> str:
+def find_browser(named: str | None = None) -> str:
     """The browser to print with: the one named here or in the environment, else the first that is installed."""
     # These modules are imported where they are used: few commands print.
     import shutil
@@ -55,7 +55,7 @@ def find_browser(named: str | os.PathLike[str] | None = None) -> str:
     if named:
         found = shutil.which(named)
         if found is None:
-            raise PdfError(f"{os.fspath(named)} is not a program that can be run")
+            raise PdfError(f"{named} is not a program that can be run")
         return found
     for name in BROWSERS:
         found = shutil.which(name)

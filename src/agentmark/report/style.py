@@ -13,6 +13,7 @@ h1 { font-size:1rem; font-weight:600; color:var(--soft); margin:0 0 .6rem; }
 .case { font-size:.9rem; grid-template-columns:5rem 1fr; gap:.1rem 1rem; }
 .files { list-style:none; padding:0; } .files li { margin:.3rem 0; } .files code { overflow-wrap:anywhere; }
 .glossary { font-size:.88rem; grid-template-columns:9rem 1fr; gap:.2rem 1rem; }
+.whole { white-space:nowrap; }
 .check, .experts { border-top:1px solid var(--rule); padding-top:1.4rem; }
 .experts { font-size:1.35rem; }
 h2 { font-size:1.15rem; margin:2.4rem 0 .6rem; } h3 { font-size:.95rem; margin:1.1rem 0 .3rem; color:var(--soft); }
@@ -69,7 +70,12 @@ ul { margin:.4rem 0; padding-left:1.2rem; }
   .first .panel { margin:.5rem 0; padding:.6rem .9rem; } .first .verdict p:first-child { font-size:13pt; }
   .first ul { margin:.2rem 0; } .first code { font-size:7.8pt; } .first li { margin:.12rem 0; }
   .first td, .first th { padding:.15rem .6rem .15rem 0; }
-  .first .small, .first .case, .first table { font-size:8.8pt; } .glossary { font-size:8.5pt; gap:.08rem .8rem; }
+  .first .small, .first .case, .first table { font-size:8.8pt; }
+  .first.dense { font-size:8.6pt; line-height:1.3; } .dense .small, .dense .case, .dense table { font-size:8.3pt; }
+  .glossary { display:block; columns:2; column-gap:6mm; font-size:8.3pt; }
+  .glossary dt, .glossary dd { display:inline; } .glossary dt { font-weight:600; }
+  .glossary dt::after { content:":\\a0"; }
+  .glossary dd::after { content:"\\A"; white-space:pre; }
 }
 """
 )
@@ -78,7 +84,7 @@ ul { margin:.4rem 0; padding-left:1.2rem; }
 def on_every_sheet(digest: str) -> str:
     """What stands at the foot of every printed sheet, so that it can be told to which report a sheet belongs."""
     return (
-        "@page { size:A4; margin:13mm 15mm 16mm; @bottom-left { font:7pt ui-monospace, monospace; color:#4a5361; "
+        "@page { size:A4; margin:11mm 15mm 14mm; @bottom-left { font:7pt ui-monospace, monospace; color:#4a5361; "
         f'content:"SHA-256 of the report\'s data {digest}"; }} '
         "@bottom-right { font:8pt system-ui, sans-serif; color:#4a5361; "
         'content:"sheet " counter(page) " of " counter(pages); } }\n'
