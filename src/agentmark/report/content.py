@@ -17,6 +17,7 @@ from agentmark.report.parts import (
     STRANGERS_VIEW,
     UNSETTLED,
     FoundPart,
+    NamedPart,
     OwnershipPart,
     PlacePart,
     QuestionPart,
@@ -119,6 +120,15 @@ def build_stranger_report(
         verdict=StrangerVerdictPart(
             accepted=said["accepted"],
             sentence=said["sentence"],
+            found=[
+                NamedPart(
+                    payload=named["payload"],
+                    identity=named["identity"],
+                    revoked_at=named["revoked_at"],
+                    text=named["text"],
+                )
+                for named in said["found"]
+            ],
             identity=said["identity"],
             revoked_at=said["revoked_at"],
             payload=said["payload"],

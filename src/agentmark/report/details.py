@@ -43,8 +43,7 @@ def strangers_details(report: StrangerReport) -> list[str]:
     pairs = [("Identity", identity_fact(verdict))]
     if claim is not None:
         pairs.append(("Claim under test", text(claim)))
-    if verdict["revoked_at"] is not None:
-        pairs.append(("Revoked", text(verdict["revoked_at"])))
+    pairs += [("Revoked", text(found["revoked_at"])) for found in verdict["found"] if found["revoked_at"] is not None]
     bound = (
         f"an identity is named only at a bound of {escape(verdict['threshold'])} or less. It covers logs made without "
         "this key and logs made with it for another identity."

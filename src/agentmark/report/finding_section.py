@@ -5,7 +5,7 @@ from html import escape
 
 from agentmark.report.numbers import count_text
 from agentmark.report.outcomes import IMPOSSIBLE
-from agentmark.report.parts import FoundPart, PlacePart, Report, StrangerVerdictPart, VerdictPart
+from agentmark.report.parts import FoundPart, NamedPart, PlacePart, Report, StrangerVerdictPart, VerdictPart
 from agentmark.report.pieces import NAME_LEN, bits, evidence, facts, rounded, table, text
 from agentmark.verify.candidates import Route
 
@@ -43,8 +43,8 @@ def finding_section(report: Report) -> str:
         pairs.append(("Claim under test", f"{text(question['claim'])}{taken_as}"))
     if question["place"] is not None:
         pairs.append(("Place in its session", _place(question["place"])))
-    if verdict["revoked_at"] is not None:
-        pairs.append(("Revoked", text(verdict["revoked_at"])))
+    if verdict["found"] and verdict["found"][0]["revoked_at"] is not None:
+        pairs.append(("Revoked", text(verdict["found"][0]["revoked_at"])))
     pairs += [
         (
             "False-positive bound",
@@ -63,17 +63,24 @@ def finding_section(report: Report) -> str:
 
 
 def identity_fact(verdict: VerdictPart | StrangerVerdictPart) -> str:
+    """Whose the figures are: of several, the first's."""
     if not verdict["accepted"]:
         return "<span class=big>none named</span>"
-    length = f"{verdict['payload_len']} bits"
     if verdict["payload_len"] == 0:
         return "<span class=big>the holder of this key</span><br>The mark carries no identity."
-    payload = f"payload 0x{escape(verdict['payload'] or '')}, {length}"
-    if verdict["identity"] is not None:
-        return f"<span class=big>{text(verdict['identity'], 2 * NAME_LEN)}</span><br>{payload}"
-    if verdict["text"] is not None:
-        payload += f"; as text: {text(verdict['text'])}"
-    return f"<span class=big>0x{escape(verdict['payload'] or '')}</span><br>{payload}"
+    names = [_identity(found) for found in verdict["found"]]
+    if "bound" in verdict:
+        return f"{names[0]}, {verdict['payload_len']} bits"
+    return "<br>".join(names)
+
+
+def _identity(found: FoundPart | NamedPart) -> str:
+    payload = f"payload 0x{escape(found['payload'])}"
+    if found["identity"] is not None:
+        return f"<span class=big>{text(found['identity'], 2 * NAME_LEN)}</span><br>{payload}"
+    if found["text"] is not None:
+        payload += f"; as text: {text(found['text'])}"
+    return f"<span class=big>0x{escape(found['payload'])}</span><br>{payload}"
 
 
 def found_section(verdict: VerdictPart) -> str:
@@ -133,7 +140,7 @@ def _evidence_fact(verdict: VerdictPart) -> str:
         price = "nothing was searched, so nothing is paid for naming it"
     else:
         price = f"{rounded(verdict['bits_paid'])} of them pay for what was tried"
-    whom = "the best candidate" if verdict["payload"] is None else f"payload 0x{escape(verdict['payload'])}"
+    whom = "the best candidate" if not verdict["found"] else f"payload 0x{escape(verdict['found'][0]['payload'])}"
     return (
         f"{rounded(verdict['evidence_bits'])} bits for {whom}; {price}. "
         f"Found by: {escape(verdict['route'] or '-')}. It takes {rounded(verdict['level_bits'])} bits."

@@ -6,7 +6,7 @@ from typing import cast
 
 from agentmark.report.numbers import count_text, rate_in_words
 from agentmark.report.outcomes import IMPOSSIBLE, set_aside
-from agentmark.report.parts import FoundPart, Report, StrangerReport, StrangerVerdictPart, VerdictPart
+from agentmark.report.parts import FoundPart, NamedPart, Report, StrangerReport, StrangerVerdictPart, VerdictPart
 from agentmark.report.pieces import NAME_LEN, bullets, facts, paragraph, table, text
 from agentmark.report.provenance import InputFile
 from agentmark.verify.verdict import Standing
@@ -88,13 +88,15 @@ def _note(note: str) -> str:
 def _who(report: Report | StrangerReport, whole: Report | None) -> str:
     verdict = report["verdict"]
     if not verdict["accepted"]:
-        said = _nobody(report, whole)
-        return f'<div class="panel verdict no">{said}</div>'
-    others = _in_stretches(whole, [found["payload"] for found in whole["verdict"]["found"]] if whole else [])
-    if whole is not None and len(whole["verdict"]["found"]) > 1:
-        return f'<div class="panel verdict yes">{_several(whole["verdict"])}{others}</div>'
-    more = "" if whole is None else f"<p class=small>{_agreement(whole['verdict'])}</p>"
-    return f'<div class="panel verdict yes">{_one(verdict)}{more}{others}</div>'
+        return f'<div class="panel verdict no">{_nobody(report, whole)}</div>'
+    found = verdict["found"]
+    if whole is None:
+        said = _one(verdict) if len(found) == 1 else _several_named(found)
+        return f'<div class="panel verdict yes">{said}</div>'
+    said = _one(verdict) if len(found) == 1 else _several(whole["verdict"])
+    if len(found) == 1:
+        said += f"<p class=small>{_agreement(whole['verdict'])}</p>"
+    return f'<div class="panel verdict yes">{said}{_in_stretches(whole, [each["payload"] for each in found])}</div>'
 
 
 def _one(verdict: VerdictPart | StrangerVerdictPart) -> str:
@@ -103,9 +105,19 @@ def _one(verdict: VerdictPart | StrangerVerdictPart) -> str:
             "<p>These records are attributed to <b>the holder of this key</b>.</p>"
             "<p class=small>The mark carries no identity.</p>"
         )
-    name = identity_name(verdict["identity"], verdict["payload"], verdict["text"])
-    revoked = f", which was revoked on {text(verdict['revoked_at'])}" if verdict["revoked_at"] is not None else ""
+    [found] = verdict["found"]
+    name = identity_name(found["identity"], found["payload"], found["text"])
+    revoked = f", which was revoked on {text(found['revoked_at'])}" if found["revoked_at"] is not None else ""
     return f"<p>These records are attributed to <b>{name}</b>{revoked}.</p>"
+
+
+def _several_named(found: Sequence[NamedPart]) -> str:
+    names = [
+        f"<b>{identity_name(each['identity'], each['payload'], each['text'])}</b>" for each in found[:IDENTITIES_SHOWN]
+    ]
+    more = len(found) - IDENTITIES_SHOWN
+    rest = f"<p class=small>And {more:,} more, listed in the details.</p>" if more > 0 else ""
+    return f"<p><b>{len(found):,} identities</b> are found in these records: {', '.join(names)}.</p>{rest}"
 
 
 def identity_name(identity: str | None, payload: str | None, words: str | None) -> str:
@@ -275,7 +287,7 @@ def _not_proved(report: Report | StrangerReport, whole: Report | None) -> list[s
         "of whether what was done is right.",
         "It says nothing of records that are not here.",
     ]
-    if verdict["accepted"] and verdict["identity"] is not None:
+    if any(found["identity"] is not None for found in verdict["found"]):
         said.append("Which number in the mark belongs to which name is written in the key holder's registry.")
     if whole is not None and verdict["accepted"] and whole["verdict"]["unexplained"]:
         said.append("Steps of others, who are not named here, may be among the records.")

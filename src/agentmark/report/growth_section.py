@@ -20,7 +20,8 @@ def evidence_chart(report: Report) -> str:
     stopped = len(points) < len(growth["points"])
     last = growth["points"][-1][0]
     of_candidate = growth["of"] == "candidate"
-    whose = f"the surplus of payload 0x{verdict['payload']}" if len(verdict["found"]) > 1 else "the candidate's surplus"
+    several = len(verdict["found"]) > 1
+    whose = f"the surplus of payload 0x{verdict['found'][0]['payload']}" if several else "the candidate's surplus"
     label = whose if of_candidate else "what the steps could say if all agreed, less the price"
     css = ("r" if verdict["accepted"] else "bad") if of_candidate else "c5 dash"
     paid = float(verdict["bits_paid"])

@@ -153,9 +153,19 @@ class Report(TypedDict):
     steps_left_out: int
 
 
+class NamedPart(TypedDict):
+    """An identity that a stranger is told of, and nothing of how clearly it shows."""
+
+    payload: str
+    identity: str | None
+    revoked_at: str | None
+    text: str | None
+
+
 class StrangerVerdictPart(TypedDict):
     accepted: bool
     sentence: str
+    found: list[NamedPart]
     identity: str | None
     revoked_at: str | None
     payload: str | None

@@ -27,7 +27,7 @@ PLENTY_BITS = 10
 MOST_FOUND = 64
 # A registry of so few names needs no scan: all of them are weighed.
 FEW_NAMES = 8
-# Whoever has this part of the evidence that naming takes, on the steps that the best does not explain, is weighed on all.
+# Whoever has this part of the evidence that naming takes, on steps that the best does not explain, is weighed on all.
 NAME_PART = 0.5
 
 

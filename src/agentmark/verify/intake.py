@@ -50,6 +50,8 @@ class Intake:
     steps: tuple[Step, ...]
     # False if it was not given and no record of ours states one; it is then 0.
     length_is_known: bool = True
+    # The ids of the keys that it was read with.
+    keys_given: tuple[str, ...] = ()
 
     @property
     def used(self) -> list[Step]:

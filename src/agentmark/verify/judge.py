@@ -74,7 +74,7 @@ class Judge:
 
         # (7) Judge each as a claim, with every identity that was tried paid for: whoever passes is named.
         best = weighing.best
-        beaten = next((weighed for weighed in weighing.ranked if not weighed.passes), None)
+        beaten = next((weighed for weighed in weighing.ranked[1:] if not weighed.passes), None)
         return Verdict(
             payload_len=intake.payload_len,
             threshold=self.threshold,
@@ -94,7 +94,8 @@ class Judge:
             holder=None if best is None or self._registry is None else self._registry.holder(best.payload),
             found=tuple([self._found(weighed, intake.payload_len) for weighed in weighing.found]),
             unexplained=len(weighing.unexplained(weighing.found or weighing.ranked[:1])),
-            runner_up=None if beaten is None or beaten is best else RunnerUp(beaten.evidence.bits),
+            runner_up=None if beaten is None else RunnerUp(beaten.evidence.bits),
+            keys_given=intake.keys_given,
             tampering=(*tamper_findings([step.record for step in intake.steps]), *erasure_findings(intake)),
             findings=tuple([_finding(step, best) for step in intake.steps]),
         )
@@ -208,7 +209,10 @@ class Judge:
 
 def _consistent(proposals: Proposals, best: Weighed | None, readings: Sequence[Reading]) -> bool | None:
     """Whether one payload explains every step: as the search has settled it, or as the best candidate shows."""
-    if proposals.consistent is not None or best is None or not readings:
+    if not any(reading.evidence_bits > 0 for reading in readings):
+        # Steps that say nothing are explained by everyone, and settle nothing.
+        return None
+    if proposals.consistent is not None or best is None:
         return proposals.consistent
     if all(reading.e_value(best.payload) > 0 for reading in readings):
         return True
