@@ -232,3 +232,20 @@ def test_the_stranger_reads_the_answer_and_no_count() -> None:
     check_inert(pages[0])
     assert "attributed to <b>nobody</b>" in pages[0]
     assert "set aside" not in pages[0]
+
+
+def test_a_stranger_is_told_of_everyone_who_is_found() -> None:
+    records = [
+        *marked_log(KEY, scheme="R", steps=80),
+        *marked_log(KEY, scheme="R", payload=0x1234, steps=80, seed=5),
+    ]
+    report = build_stranger_report(
+        Verifier(KEY, registry=TENANTS).verify(records).for_stranger(),
+        noise_rates=(0.0,),
+        provenance=Provenance(made_at=NOON, command="agentmark verify log.jsonl"),
+    )
+    assert [found["identity"] for found in report["verdict"]["found"]] == ["globex", "acme-eu"]
+    assert "2 identities are found in these records: globex, acme-eu." in words_of(report)
+    page = render_report(report)
+    assert "at least" not in page
+    assert page.count("acme-eu") >= 2
