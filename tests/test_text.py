@@ -7,12 +7,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agentmark.text import (, shell_path, shell_word
+from agentmark.text import (
     JOINERS,
     counted,
     first_unprintable,
     is_or_are,
     listed,
+    shell_path,
+    shell_word,
     spelled_out,
     spelled_out_json,
 )
