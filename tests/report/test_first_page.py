@@ -51,7 +51,7 @@ def test_it_says_who_how_sure_and_on_what() -> None:
 def test_it_says_what_it_does_not_prove() -> None:
     said = words_of(report_on(marked_log(KEY)))
     assert "Whoever has the secret key can write records that carry any identity" in said
-    assert "It tells who made choices" in said
+    assert "It is about choices: which action was taken" in said
     assert "nothing of records that are not here" in said
     assert "key holder's registry" in said
     negative = words_of(report_on(marked_log(KEY, steps=5)))

@@ -22,14 +22,15 @@ def control_section(report: Report) -> str:
 
 def _reading(verdict: VerdictPart) -> str:
     css, answer = ("yes", "attributed") if verdict["accepted"] else ("none", "not attributed")
+    contradicting = f"{verdict['contradicting']:,} contradicting"
     if len(verdict["found"]) > 1:
+        contradicting = f"{verdict['unexplained']:,} contradicting all of them"
         answer = f"{len(verdict['found']):,} identities found"
     impossible = verdict["outcomes"].get(IMPOSSIBLE, 0)
     rows = [
         f"<b class={css}>{answer}</b>; bound {escape(verdict['bound'])}",
         f"evidence: {bits(verdict['evidence_bits'])}, where {rounded(verdict['level_bits'])} are needed",
-        f"{count_text(verdict['used'], 'step')} used, {verdict['contradicting']:,} contradicting, "
-        f"{impossible:,} impossible",
+        f"{count_text(verdict['used'], 'step')} used, {contradicting}, {impossible:,} impossible",
         *([f"<b>Work limit:</b> {escape(verdict['work_note'])}"] if verdict["work_note"] else []),
     ]
     return "".join(f"<p>{row}</p>" for row in rows)

@@ -88,7 +88,8 @@ def _note(note: str) -> str:
 def _who(report: Report | StrangerReport, whole: Report | None) -> str:
     verdict = report["verdict"]
     if not verdict["accepted"]:
-        return f'<div class="panel verdict no">{_nobody(report, whole)}</div>'
+        css = "no" if whole is None else _NOBODY_CSS.get(whole["verdict"]["standing"], "no")
+        return f'<div class="panel verdict {css}">{_nobody(report, whole)}</div>'
     found = verdict["found"]
     if whole is None:
         said = _one(verdict) if len(found) == 1 else _several_named(found)
@@ -198,6 +199,7 @@ def _nobody(report: Report | StrangerReport, whole: Report | None) -> str:
     return f"<p>These records are attributed to <b>nobody</b>.</p>{asked}<p class=small>{why}</p>{stretches}"
 
 
+_NOBODY_CSS: dict[str, str] = {Standing.TOO_SHORT: "maybe", Standing.NOTHING_USABLE: "none"}
 _WHY_NOBODY: dict[str, str] = {
     Standing.NOT_ATTRIBUTED: "They were judged, and no identity that was asked about explains them well enough.",
     Standing.TOO_SHORT: "There is too little here to tell whose they are.",
@@ -283,8 +285,8 @@ def _not_proved(report: Report | StrangerReport, whole: Report | None) -> list[s
         if verdict["accepted"]
         else "That nobody is named does not show that the records are not of an identity of this key: steps may be "
         "missing, altered, or taken without the mark.",
-        "It tells who made <b>choices</b>: which action, at which step. It says nothing of the wording of a text, nor "
-        "of whether what was done is right.",
+        "It is about <b>choices</b>: which action was taken at which step. It says nothing of the wording of a text, "
+        "nor of whether what was done is right.",
         "It says nothing of records that are not here.",
     ]
     if any(found["identity"] is not None for found in verdict["found"]):
