@@ -21,7 +21,12 @@ LOG_FILE = InputFile(kind="log", path="log.jsonl", size=1234, sha256="ab" * 32)
 
 def words_of(report: Report | StrangerReport) -> str:
     """What is read aloud."""
-    return " ".join(" ".join(parsed(first_page(report)).text).split()).replace(" .", ".").replace(" ,", ",")
+    return (
+        " ".join(" ".join(parsed(first_page(report)).text).split())
+        .replace(" .", ".")
+        .replace(" ,", ",")
+        .replace(" :", ":")
+    )
 
 
 def mixed_report() -> Report:

@@ -347,8 +347,9 @@ class Verdict:
         if not self.findings:
             return "the log is empty: it holds no record"
         if counts[Outcome.IMPOSSIBLE]:
-            steps = counted(counts[Outcome.IMPOSSIBLE], "step")
-            return f"no identity under this key makes these choices: {steps} can be read, and none agrees with any"
+            count = counts[Outcome.IMPOSSIBLE]
+            steps = "the one step" if count == 1 else f"any of the {count:,} steps"
+            return f"under this key no identity leads to the choice of {steps} that can be read{self._set_aside()}"
         none = "the one record cannot be used"
         if self.record_count > 1:
             none = f"none of the {counted(self.record_count, 'record')} can be used"
