@@ -341,7 +341,7 @@ def test_the_demo_tells_its_story(run: Run) -> None:
     page = Path("demo/demo.html").read_text(encoding="utf-8")
     assert "http://" not in page
     assert "https://" not in page
-    assert page.count("<svg") == 2
+    assert page.count("<svg") == 4, "two charts, each for a screen and for a phone"
     command = next(line.split() for line in out.splitlines() if line.strip().startswith("agentmark verify"))
     assert run(*command[1:])[0] == 0
     assert run("demo", "--out", "demo")[0] == 0, "it can be run again in the same folder"

@@ -34,7 +34,7 @@ def test_a_small_demo_marks_damages_and_reads_back(tmp_path: Path, monkeypatch: 
         assert not recovery.wrong_key.accepted
     assert "\n".join(render_text(result)).count(f"Attributed to '{run.TENANT}'") == 2
     page = render_page(result)
-    assert page.count("<svg") == 2
+    assert page.count("<svg") == 4, "two charts, each for a screen and for a phone"
     check_inert(page)
 
 

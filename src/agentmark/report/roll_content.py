@@ -10,8 +10,8 @@ from typing import TypedDict
 
 from agentmark.core.payload import payload_to_text
 from agentmark.errors import SettingError
-from agentmark.report.content import InputFile, Provenance
 from agentmark.report.numbers import bits_text, rate_in_words, rate_text
+from agentmark.report.provenance import InputFile, Provenance
 from agentmark.verify.correction import Correction, Familywise
 from agentmark.verify.intake import Outcome
 from agentmark.verify.roll import IdentityTotal, Pool, Roll, RollRow

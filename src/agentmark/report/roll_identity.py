@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from unicodedata import normalize
 
-from agentmark.report.content import InputFile
+from agentmark.report.provenance import InputFile
 from agentmark.report.roll_content import (
     IDENTITY_VERSION,
     CorrectionPart,

@@ -6,9 +6,9 @@ As every page of ours: self-contained, no script, no network, everything that wa
 from collections.abc import Iterable, Sequence
 from html import escape
 
-from agentmark.report.content import InputFile
 from agentmark.report.html import isolated, opening
 from agentmark.report.numbers import count_text, rate_in_words
+from agentmark.report.provenance import InputFile
 from agentmark.report.roll_charts import ROLL_CHART_STYLE, CountRow, count_rows, evidence_bars
 from agentmark.report.roll_content import (
     FAMILYWISE,
