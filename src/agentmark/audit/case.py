@@ -25,15 +25,9 @@ from agentmark.log.read.limits import DEFAULT_LIMITS, Limits
 from agentmark.log.read.open import ReadLog, read_log
 from agentmark.record import StepRecord
 from agentmark.report.chain_part import ChainPart, describe_chain
-from agentmark.report.content import (
-    InputFile,
-    Provenance,
-    Report,
-    StrangerReport,
-    build_report,
-    build_stranger_report,
-    describe_file,
-)
+from agentmark.report.content import build_report, build_stranger_report
+from agentmark.report.parts import Report, StrangerReport
+from agentmark.report.provenance import InputFile, Provenance, describe_file
 from agentmark.verify.intake import Intake
 from agentmark.verify.verdict import DEFAULT_THRESHOLD, Placement, Verdict
 from agentmark.verify.verifier import DEFAULT_OFFSETS, MAX_OFFSETS, Verifier

@@ -15,7 +15,6 @@ from agentmark.report import Report, StrangerReport, render_report, sign_report
 from agentmark.text import spelled_out_json
 from agentmark.verify.verdict import DEFAULT_THRESHOLD
 
-
 # A note is a paragraph or two, not an expert's opinion.
 MAX_NOTE_SIZE = 1 << 14
 

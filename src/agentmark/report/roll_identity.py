@@ -4,14 +4,14 @@ A page of an identity is made from this extract alone, so that what is not in he
 """
 
 import re
-import shlex
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from unicodedata import normalize
 
-from agentmark.report.content import InputFile
+from agentmark.report.provenance import InputFile
 from agentmark.report.roll_content import (
     IDENTITY_VERSION,
+    LEFT_OUT,
     CorrectionPart,
     IdentityPart,
     IdentityPoolPart,
@@ -24,10 +24,10 @@ from agentmark.report.roll_content import (
     WhoPart,
 )
 from agentmark.report.signature import report_digest
+from agentmark.text import shell_path, shell_word
 
-LEFT_OUT = "left out: it names another party"
 # A command with more files than these names a folder for them.
-FILES_IN_COMMAND = 20
+FILES_IN_COMMAND, FOLDER = 20, "FOLDER"
 # Shorter names stand for another party only where they are a word of their own; every text has an "a" in it.
 SHORT_NAME = 4
 
@@ -62,7 +62,8 @@ class _Extract:
         report, who = self._report, self._who
         named = [self._source.rows[number] for number in who["rows"]]
         pooled = [self._source.rows[number] for number in who["pooled_rows"]]
-        inputs = self._inputs([*named, *pooled])
+        rows = [*named, *pooled]
+        files = self._files(rows)
         return IdentityReport(
             agentmark_roll_identity=IDENTITY_VERSION,
             whole=self._source.digest,
@@ -70,9 +71,10 @@ class _Extract:
             case_number=self._or_none(report["case_number"]),
             author=self._or_none(report["author"]),
             versions=dict(report["versions"]),
-            command=self._command([*named, *pooled]),
-            keys=sorted({key for row in [*named, *pooled] for key in row["key_ids"]}),
-            inputs=inputs,
+            command=self._command(files),
+            folder=files == [FOLDER],
+            keys=sorted({key for row in rows for key in row["key_ids"]}),
+            inputs=self._inputs(rows),
             noise_rates=list(report["question"]["noise_rates"]),
             by=report["by"],
             sentence=_sentence(report, who),
@@ -129,14 +131,16 @@ class _Extract:
         number = self._source.file_numbers.get(path)
         return self._shown(path, "a file" if number is None else f"file {number}")
 
-    def _command(self, rows: Sequence[RowPart]) -> str:
-        """What gives these sessions again, from their files alone."""
+    def _files(self, rows: Iterable[RowPart]) -> list[str]:
+        """The files of these rows for a command, or a folder in their place: many, or one that names another party."""
         files = list(dict.fromkeys(path for row in rows for path in row["files"]))
-        if len(files) > FILES_IN_COMMAND or any(map(self._names_other, files)):
-            files = ["FOLDER"]
+        return [FOLDER] if len(files) > FILES_IN_COMMAND or any(map(self._names_other, files)) else files
+
+    def _command(self, files: Sequence[str]) -> str:
+        """What gives these sessions again."""
         options = [option for option in self._report["options"] if not any(map(self._names_other, option))]
-        paths = [f"./{path}" if path.startswith("-") else path for path in files]
-        return shlex.join(["agentmark", "verify", *paths, *[word for option in options for word in option]])
+        words = [shell_word(word) for option in options for word in option]
+        return " ".join(["agentmark verify", *map(shell_path, files), *words])
 
     def _names_other(self, text: str) -> bool:
         named = self._source.parties.another_is_named(text, self._who["number"])
