@@ -22,7 +22,7 @@ from agentmark.cli.common import (
     show_progress,
     text,
 )
-from agentmark.cli.verify_report import ReportFiles, add_report_options, named_by, repeating_command
+from agentmark.cli.verify_report import ReportFiles, add_report_options, named_by, repeating_command, wants_report
 from agentmark.cli.weight_lines import parse_payload
 from agentmark.core.costs import DEFAULT_WORK_LIMIT
 from agentmark.core.payload import PayloadLike
@@ -132,7 +132,7 @@ def run(arguments: argparse.Namespace) -> int:
     _check(arguments)
     # Once: what a folder holds may change while this runs.
     arguments.log = log_files(arguments.log)
-    files = ReportFiles(arguments) if _wants_report(arguments) else None
+    files = ReportFiles(arguments) if wants_report(arguments) else None
     answer = _case(arguments).answer(progress=show_progress)
     report = answer.report or answer.stranger_report
     if files is not None and report is not None:
@@ -167,17 +167,13 @@ _NOT_FOR_STRANGERS = {
 }
 
 
-def _wants_report(arguments: argparse.Namespace) -> bool:
-    return bool(arguments.report or arguments.signed or arguments.signing_key or arguments.segments)
-
-
 def _case(arguments: argparse.Namespace) -> Case:
     place = None
     if arguments.find_offset:
         offsets = DEFAULT_OFFSETS if arguments.offsets is None else arguments.offsets
         place = LostPlace(session=arguments.session, offsets=offsets)
     report = None
-    if _wants_report(arguments):
+    if wants_report(arguments):
         report = ReportOrder(
             command=repeating_command(arguments),
             segments=arguments.segments,

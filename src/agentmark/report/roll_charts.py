@@ -40,7 +40,7 @@ def count_rows(rows: Sequence[CountRow], total: int, *, title: str) -> str:
     return "".join(_count_rows(rows, max(total, 1), title, name, frame) for name, frame in _FRAMES)
 
 
-_FRAMES = (("wide", WIDE), ("narrow", NARROW))
+_FRAMES = (("on-screen", WIDE), ("on-phone", NARROW))
 
 
 def _count_rows(rows: Sequence[CountRow], total: int, title: str, name: str, frame: Frame) -> str:

@@ -4,6 +4,7 @@ import json
 from typing import Any
 
 from agentmark.keys.signing import SigningKey
+from agentmark.report.checking import SignedFile
 from agentmark.report.roll_content import RollReport
 from agentmark.report.roll_identity import identity_reports
 from agentmark.report.roll_page import render_roll, signed_name
@@ -17,7 +18,8 @@ def roll_files(report: RollReport, *, signing_key: SigningKey | None = None) -> 
 
     With a key, each of the data has a signed file beside it.
     """
-    files = render_roll(report, public_key=None if signing_key is None else signing_key.public_key)
+    signed = None if signing_key is None else SignedFile(name=signed_name(DATA), public_key=signing_key.public_key)
+    files = render_roll(report, signed=signed)
     data: dict[str, Any] = {DATA: report}
     for part, extract in zip(report["identities"], identity_reports(report), strict=True):
         data[f"{part['page'].removesuffix('.html')}.json"] = extract

@@ -32,10 +32,10 @@ from agentmark.report.roll_pieces import (
 from agentmark.verify.verdict import Standing
 
 INDEX = "index.html"
-SIGNED = ".signed.json"
 # Identities beyond these are in the data alone; the picture shows fewer.
 MOST_IDENTITIES, MOST_DRAWN = 200, 12
 NOTE_LEN = 4000
+SHORT_PAYLOAD = 16
 
 _STANDINGS = {
     Standing.ATTRIBUTED: ("yes", "names an identity"),
@@ -45,24 +45,22 @@ _STANDINGS = {
 }
 
 
-def render_roll(report: RollReport, *, public_key: str | None = None) -> dict[str, str]:
+def render_roll(report: RollReport, *, signed: SignedFile | None = None) -> dict[str, str]:
     """File name -> page: the overview (index.html), and the page of each identity.
 
-    With the public key of whoever signs the data, each page says how to check the signed file that goes with it.
+    `signed` is the signed file of the whole report, if there is one. Then the extract of each identity is taken to lie
+    signed by the same key beside its page (`signed_name`).
     """
-    pages = {INDEX: render_overview(report, signed=_signed_file(DATA, public_key))}
+    pages = {INDEX: render_overview(report, signed=signed)}
     for part, extract in zip(report["identities"], identity_reports(report), strict=True):
-        pages[part["page"]] = render_identity(extract, signed=_signed_file(part["page"], public_key))
+        own = None if signed is None else SignedFile(name=signed_name(part["page"]), public_key=signed.public_key)
+        pages[part["page"]] = render_identity(extract, signed=own)
     return pages
 
 
 def signed_name(name: str) -> str:
-    """What the signed file is called that goes with a page, or with the data: roll.signed.json."""
-    return f"{name.rsplit('.', maxsplit=1)[0]}{SIGNED}"
-
-
-def _signed_file(name: str, public_key: str | None) -> SignedFile | None:
-    return None if public_key is None else SignedFile(name=signed_name(name), public_key=public_key)
+    """What the signed file is called that goes with a page or with data: identity-01-acme.signed.json."""
+    return f"{name.rsplit('.', maxsplit=1)[0]}.signed.json"
 
 
 def render_overview(report: RollReport, *, signed: SignedFile | None = None) -> str:
@@ -198,14 +196,16 @@ def _outcome_chart(report: RollReport) -> str:
         )
         second = sum(len(part["pooled_rows"]) for part in rest)
         rows.append(CountRow(label=label, said=f"{first + second:,}", first=first, second=second, css_class="r"))
-    short = summary["standings"].get(Standing.TOO_SHORT, 0) - summary["pooled"]
+    pooled = summary["pooled"]
+    short = summary["standings"].get(Standing.TOO_SHORT, 0) - pooled
     colours = {Standing.TOO_SHORT: "c4", Standing.NOT_ATTRIBUTED: "bad", Standing.NOTHING_USABLE: "c5"}
     for standing, css in colours.items():
         count = short if standing is Standing.TOO_SHORT else summary["standings"].get(standing, 0)
         if count:
-            rows.append(CountRow(label=standing.value, said=f"{count:,}", first=count, second=0, css_class=css))
+            label = "too short, and in no group" if standing is Standing.TOO_SHORT and pooled else standing.value
+            rows.append(CountRow(label=label, said=f"{count:,}", first=count, second=0, css_class=css))
     legend = ['<span class="key block r">named by itself</span>'] if identities else []
-    if summary["pooled"]:
+    if pooled:
         legend.append('<span class="key block together r">too short alone, speaks for it in a group</span>')
     chart = count_rows(rows, summary["rows"], title=f"{report['by']}s by identity, and those that name nobody")
     keys = f"<p class=legend>{''.join(legend)}</p>" if legend else ""
@@ -220,7 +220,7 @@ def _identity_table(report: RollReport) -> str:
     rows = [
         (
             f"{_link(part)}{revoked(part['revoked_at'])}",
-            f"<code>0x{escape(part['payload'])}</code>",
+            _payload(part),
             f"{len(part['rows']):,}",
             f"{len(part['pooled_rows']):,}",
             f"{part['steps']:,}",
@@ -239,7 +239,7 @@ def _identity_table(report: RollReport) -> str:
 def _certainty(report: RollReport) -> str:
     correction, word = report["correction"], report["by"]
     if correction["kind"] == FAMILYWISE:
-        price = f"its share of all {correction['questions']:,} questions is in every bound of this report"
+        price = f"the number of questions ({correction['questions']:,}) is part of every bound in this report"
         meaning = (
             "<p>A bound says how often pure chance would do as well: a log made without this key, or with it for "
             f"another identity, would have to agree with the key by luck at step after step. Since many {word}s were "
@@ -369,6 +369,12 @@ def _link(part: IdentityPart) -> str:
     if part["payload_len"] == 0:
         name = "the holder of this key"
     return f'<a href="{escape(part["page"])}">{name}</a>'
+
+
+def _payload(part: IdentityPart) -> str:
+    # A short one stays in one piece; a long one has to break.
+    css = " class=rate" if len(part["payload"]) <= SHORT_PAYLOAD else ""
+    return f"<code{css}>0x{escape(part['payload'])}</code>"
 
 
 def _count(count: int, one: str, several: str) -> str:

@@ -27,7 +27,7 @@ ROLL_STYLE = (
     STYLE
     + ROLL_CHART_STYLE
     + """
-a { color:var(--f); } main > h2 { scroll-margin-top:1rem; } .rate { white-space:nowrap; }
+a { color:var(--f); } main > h2 { scroll-margin-top:1rem; } .rate, td code.rate { white-space:nowrap; }
 .roll { font-size:.88rem; } .roll td b { font-weight:600; }
 @media screen and (max-width: 620px) {
   .roll td { display:inline; margin-right:.7em; } .roll td:nth-child(2) { font-weight:600; }
