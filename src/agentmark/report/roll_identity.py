@@ -223,15 +223,18 @@ def _names(part: IdentityPart) -> list[str]:
 
 
 def _squeezed(text: str) -> str:
-    """Letters and digits alone; all of it where there are none."""
-    return re.sub(r"[\W_]+", "", text).lower() or text
+    """Letters and digits alone. Nothing is left of a name of signs, and nothing is in every text."""
+    return re.sub(r"[\W_]+", "", text).lower()
 
 
 def _pattern(name: str, *, exact: bool = False) -> re.Pattern[str]:
     """The name with anything, or nothing, where it has what is neither letter nor digit."""
     words = [word for word in re.split(r"[\W_]+", name) if word]
-    if exact or not words:
+    if exact or not (words or name.isascii()):
         return re.compile(re.escape(name))
+    if not words:
+        # Somebody called "-" is in every path.
+        return re.compile(rf"(?<!\S){re.escape(name)}(?!\S)")
     pattern = r"[\W_]*".join(map(re.escape, words))
     if sum(map(len, words)) < SHORT_NAME:
         pattern = rf"(?<![^\W_]){pattern}(?![^\W_])"
