@@ -266,19 +266,19 @@ def luminance(colour: str) -> float:
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 
 
-def test_ten_thousand_rows_make_a_page_that_opens(roll: Roll) -> None:
+def test_thousands_of_rows_make_a_page_that_opens(roll: Roll) -> None:
     named = roll.rows[0]
-    rows = tuple([replace(named, name=f"s{i}", files=(f"f{i}.jsonl",)) for i in range(10_000)])
+    rows = tuple([replace(named, name=f"s{i}", files=(f"f{i}.jsonl",)) for i in range(2_000)])
     many = replace(roll, rows=rows, pools=())
     report = report_on(many)
     pages = render_roll(report)
     assert len(pages) == 2
     for page in pages.values():
-        assert f"{10_000 - MOST_ROWS:,} further sessions not listed here" in page
+        assert f"{2_000 - MOST_ROWS:,} further sessions not listed here" in page
         assert len(page) < 600_000
         assert page.count("<rect") < 4 * MOST_BARS
     assert "roll.json" in pages[INDEX]
-    assert len(json.loads(roll_files(report)["roll.json"])["rows"]) == 10_000
+    assert len(json.loads(roll_files(report)["roll.json"])["rows"]) == 2_000
 
 
 def test_hundreds_of_identities_are_bounded_on_the_overview(roll: Roll) -> None:

@@ -24,6 +24,7 @@ from agentmark.report.roll_pieces import (
     promise,
     revoked,
 )
+from agentmark.report.signature import report_digest
 
 # Where the rest is that a page leaves out.
 WHERE = "the data of this page"
@@ -31,10 +32,10 @@ WHERE = "the data of this page"
 
 def render_identity(report: IdentityReport, *, signed: SignedFile | None = None) -> str:
     """The page. `signed` is the signed file of the same extract, if there is one."""
-    who = report["who"]
+    who, digest = report["who"], report_digest(report)
     return page(
         f"AgentMark report: {who['identity'] or '0x' + who['payload']}",
-        report,
+        digest,
         [
             heading("AgentMark report on one identity", report),
             f'<div class="panel verdict yes"><p>{text(report["sentence"], SENTENCE_LEN)}</p></div>',
@@ -44,7 +45,7 @@ def render_identity(report: IdentityReport, *, signed: SignedFile | None = None)
             _pools(report),
             _damage(report),
             _not_proved(report),
-            checking(report, signed),
+            checking(report, digest, signed),
             _remarks(report),
             files_table(report["inputs"], where=WHERE),
         ],

@@ -29,6 +29,7 @@ from agentmark.report.roll_pieces import (
     promise,
     revoked,
 )
+from agentmark.report.signature import report_digest
 from agentmark.verify.verdict import Standing
 
 INDEX = "index.html"
@@ -65,10 +66,11 @@ def signed_name(name: str) -> str:
 
 def render_overview(report: RollReport, *, signed: SignedFile | None = None) -> str:
     """The overview. It names everybody who is named; the pages of identities do not."""
+    digest = report_digest(report)
     title = f"AgentMark report on {count_text(report['summary']['rows'], report['by'])}"
     return page(
         title,
-        report,
+        digest,
         [
             heading(title, report),
             _outcome_panel(report),
@@ -80,7 +82,7 @@ def render_overview(report: RollReport, *, signed: SignedFile | None = None) -> 
             _row_table(report),
             _record_table(report),
             _damage(report),
-            checking(report, signed),
+            checking(report, digest, signed),
             files_table(report["inputs"]),
         ],
     )

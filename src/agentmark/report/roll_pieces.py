@@ -11,7 +11,6 @@ from agentmark.report.pieces import NAME_LEN, SENTENCE_LEN, bullets, facts, tabl
 from agentmark.report.provenance import InputFile
 from agentmark.report.roll_charts import ROLL_CHART_STYLE
 from agentmark.report.roll_content import FAMILYWISE, LEFT_OUT, CorrectionPart, IdentityReport, RollReport
-from agentmark.report.signature import report_digest
 from agentmark.report.style import STYLE, on_every_sheet
 from agentmark.text import JOINERS, shell_path, spelled_out
 
@@ -47,11 +46,12 @@ FORGERY = (
 )
 
 
-def page(title: str, report: RollReport | IdentityReport, parts: Iterable[str]) -> str:
+def page(title: str, digest: str, parts: Iterable[str]) -> str:
+    """A whole page; `digest` names its data on every sheet of paper."""
     # A browser shows the title in its frame: no more of it than fits, and nothing that steers.
     shown = spelled_out(title[:TITLE_LEN], keep=JOINERS)
     body = "\n".join(part for part in [*parts, _glossary()] if part)
-    return f"{opening(shown, ROLL_STYLE + on_every_sheet(report_digest(report)))}\n<main>\n{body}\n</main></html>\n"
+    return f"{opening(shown, ROLL_STYLE + on_every_sheet(digest))}\n<main>\n{body}\n</main></html>\n"
 
 
 def _glossary() -> str:
@@ -68,9 +68,9 @@ def promise(correction: CorrectionPart, word: str, judged: int) -> str:
     return f"Of the names in this report, at most {chance} ({level}) is expected to be wrong, on average."
 
 
-def checking(report: RollReport | IdentityReport, signed: SignedFile | None) -> str:
+def checking(report: RollReport | IdentityReport, digest: str, signed: SignedFile | None) -> str:
     """How to repeat it, and how to check its files and its signature."""
-    digest = f"<code>{report_digest(report)}</code>"
+    digest = f"<code>{digest}</code>"
     parts = [
         f"<h3>That this is what the files say</h3>{_block(report['command'])}",
         "<p class=soft>This takes the secret key, so that only its holder, and whom he trusts with it, can do it.</p>",
