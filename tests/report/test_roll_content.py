@@ -221,7 +221,12 @@ def attacked(roll: Roll) -> RollReport:
         )
     return report_on(
         mixed_with(replace(roll, rows=tuple(rows)), 0, GLOBEX),
-        options=[("--key", "globex.json"), ("--key", "ACME-key.json"), ("--key", "initech/k.json"), ("--skip-bad",)],
+        options=[
+            ("--key", "globex.json"),
+            ("--key", "ACME-key.json"),
+            ("--key", "initech/k.json"),
+            ("--skip-bad",),
+        ],
         provenance={"case_number": "Globex v. Initech", "note": "acme, globex and initech"},
         findings=["globex: the chain is broken"],
         passed_over=["logs/initech/readme.txt"],
@@ -261,6 +266,13 @@ def test_a_session_of_several_is_in_the_extract_of_each(roll: Roll) -> None:
         assert rows[1]["mixed"]
         assert rows[1]["at_least_steps"] == at_least
         assert [row["mixed"] for row in rows.values()].count(True) == 1
+
+
+def test_sessions_of_others_are_not_in_the_command() -> None:
+    logs = [(f"s{i}", ["both.jsonl"], log_of(name, seed=i)) for i, name in enumerate(("acme", "globex"))]
+    report = report_on(roll_of(logs), options=[("--session=s0",), ("--session=s1",), ("--skip-bad",)])
+    commands = [extract_of(report, name)["command"] for name in ("acme", "globex")]
+    assert commands == [f"agentmark verify both.jsonl --session=s{i} --skip-bad" for i in range(2)]
 
 
 def test_many_files_are_a_folder_in_the_command() -> None:

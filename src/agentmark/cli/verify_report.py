@@ -80,25 +80,25 @@ class ReportFiles:
             raise SettingError(str(outputs[-1]), "is named twice: page, PDF and signed report are files of their own")
         inputs = [*arguments.log, *(arguments.key or []), arguments.registry, arguments.signing_key]
         for path in outputs:
-            _check_output(path, [source for source in inputs if source is not None])
+            check_output(path, [source for source in inputs if source is not None])
         self._signing_key = SigningKey.load(arguments.signing_key) if arguments.signing_key is not None else None
         self._browser = find_browser(arguments.browser) if self._pdf is not None else None
 
     def write(self, report: Report | StrangerReport) -> None:
         signed = None
         if self._signed is not None and self._signing_key is not None:
-            write_text_file(self._signed, _as_json(sign_report(report, self._signing_key)))
+            write_text_file(self._signed, as_json(sign_report(report, self._signing_key)))
             signed = SignedFile(name=self._signed.name, public_key=self._signing_key.public_key)
         if self._page is not None:
             as_data = self._page.suffix == ".json"
-            write_text_file(self._page, _as_json(report) if as_data else render_report(report, signed=signed))
+            write_text_file(self._page, as_json(report) if as_data else render_report(report, signed=signed))
         # Last: if the browser fails, everything else is there.
         if self._pdf is not None:
             page = render_report(report, signed=signed, unfolded=True)
             write_file(self._pdf, print_to_pdf(page, browser=self._browser))
 
 
-def _check_output(path: Path, inputs: list[Path]) -> None:
+def check_output(path: Path, inputs: list[Path]) -> None:
     if not path.parent.is_dir():
         raise SettingError(str(path), "there is no such folder")
     for source in inputs:
@@ -106,7 +106,7 @@ def _check_output(path: Path, inputs: list[Path]) -> None:
             raise SettingError(str(path), "is read by this command; it would be overwritten")
 
 
-def _as_json(content: Any) -> str:
+def as_json(content: Any) -> str:
     # A file too may be looked at in a terminal.
     return spelled_out_json(json.dumps(content, ensure_ascii=False, indent=1)) + "\n"
 
@@ -114,25 +114,30 @@ def _as_json(content: Any) -> str:
 def repeating_command(arguments: argparse.Namespace) -> str:
     """The command that gives this verdict again. Keys appear as file names, never as secrets."""
     words = ["agentmark", "verify", *[_path(path) for path in arguments.log]]
-    for path in arguments.key or []:
-        words += ["--key", _path(path)]
-    if arguments.registry:
-        words += ["--registry", _path(arguments.registry)]
-    if arguments.claim is not None:
-        words.append(f"--claim={arguments.claim}")
-    if arguments.find_offset:
-        words += ["--find-offset", f"--session={arguments.session}"]
-    for name, default in _NUMBERS.items():
-        value = getattr(arguments, name)
-        words += [] if value == default else [_option(name), f"{value!r}"]
-    for public_key in arguments.public_key or []:
-        words += ["--public-key", public_key]
-    for setting in limits_of(arguments).as_settings():
-        words += ["--limit", setting]
-    words += [_option(name) for name in ("any_key_id", "skip_bad") if getattr(arguments, name)]
+    words += [word for option in repeating_options(arguments) for word in option]
     words.append("--for-stranger" if arguments.for_stranger else "--control")
     # File names need not print, nor be UTF-8: as they are typed, they do and are.
     return " ".join(map(shell_word, words))
+
+
+def repeating_options(arguments: argparse.Namespace) -> list[list[str]]:
+    """The options that make a difference to the verdict, each with its value."""
+    options = [["--key", _path(path)] for path in arguments.key or []]
+    if arguments.registry:
+        options.append(["--registry", _path(arguments.registry)])
+    if arguments.claim is not None:
+        options.append([f"--claim={arguments.claim}"])
+    options += [[_option(name)] for name in ("find_offset", "pool") if getattr(arguments, name)]
+    options += [[f"--session={session}"] for session in arguments.session or []]
+    if arguments.by is not None:
+        options.append(["--by", str(arguments.by)])
+    for name, default in _NUMBERS.items():
+        value = getattr(arguments, name)
+        options += [] if value == default else [[_option(name), f"{value!r}"]]
+    options += [["--public-key", public_key] for public_key in arguments.public_key or []]
+    options += [["--limit", setting] for setting in limits_of(arguments).as_settings()]
+    options += [[_option(name)] for name in ("any_key_id", "skip_bad") if getattr(arguments, name)]
+    return options
 
 
 # Options that are a number, with their defaults.
@@ -142,6 +147,7 @@ _NUMBERS = {
     "noise": None,
     "offsets": None,
     "work_limit": DEFAULT_WORK_LIMIT,
+    "fdr": None,
 }
 
 

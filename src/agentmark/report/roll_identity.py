@@ -46,6 +46,7 @@ class _Source:
         self.digest = report_digest(report)
         self.parties = Parties(report["identities"])
         self.rows = {row["number"]: row for row in report["rows"]}
+        self.names = {row["name"] for row in report["rows"]}
         self.file_numbers = {file["path"]: i for i, file in enumerate(report["inputs"], start=1)}
 
 
@@ -71,7 +72,7 @@ class _Extract:
             case_number=self._or_none(report["case_number"]),
             author=self._or_none(report["author"]),
             versions=dict(report["versions"]),
-            command=self._command(files),
+            command=self._command(files, rows),
             folder=files == [FOLDER],
             keys=sorted({key for row in rows for key in row["key_ids"]}),
             inputs=self._inputs(rows),
@@ -136,9 +137,14 @@ class _Extract:
         files = list(dict.fromkeys(path for row in rows for path in row["files"]))
         return [FOLDER] if len(files) > FILES_IN_COMMAND or any(map(self._names_other, files)) else files
 
-    def _command(self, files: Sequence[str]) -> str:
-        """What gives these sessions again."""
-        options = [option for option in self._report["options"] if not any(map(self._names_other, option))]
+    def _command(self, files: Sequence[str], rows: Sequence[RowPart]) -> str:
+        """What gives these sessions again: no option that names another party, or a session that is not here."""
+        foreign = self._source.names - {row["name"] for row in rows}
+        options = [
+            option
+            for option in self._report["options"]
+            if not any(self._names_other(word) or word.partition("=")[2] in foreign for word in option)
+        ]
         words = [shell_word(word) for option in options for word in option]
         return " ".join(["agentmark verify", *map(shell_path, files), *words])
 

@@ -7,6 +7,7 @@ other, copies of one log under many names included.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from agentmark.core.theory import SMALLEST_RATE, false_positive_rate
 from agentmark.errors import SettingError
@@ -28,6 +29,10 @@ class Familywise:
             f"the chance that any of these names is wrong is at most {self.threshold:g}: every row has paid for the "
             "number of questions asked"
         )
+
+    def as_dict(self) -> dict[str, Any]:
+        """The promise as plain JSON data."""
+        return {"kind": "familywise", "threshold": self.threshold, "explained": self.explained}
 
     def tries_paid(self, questions: int) -> int:
         """How many questions each answer pays for in its own bound."""
@@ -65,6 +70,10 @@ class FalseDiscovery:
             f"of the names in this list a share of {self.rate:g} is expected to be wrong, at most, on average over "
             "audits like this one; that one of them is wrong may be likely"
         )
+
+    def as_dict(self) -> dict[str, Any]:
+        """The promise as plain JSON data."""
+        return {"kind": "false discovery rate", "rate": self.rate, "explained": self.explained}
 
     def tries_paid(self, questions: int) -> int:
         """The questions are paid for by the threshold, not in each bound."""

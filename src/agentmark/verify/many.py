@@ -210,7 +210,8 @@ def _settled(final: Judge, intake: Intake, verdict: Verdict, claim: PayloadLike)
     restated = replace(verdict, threshold=final.threshold)
     if not restated.accepted or verdict.candidate is None:
         return restated
-    return final.verdict(intake, claim, offered=[verdict.candidate])
+    named = [found.payload for found in verdict.found]
+    return final.verdict(intake, claim, offered=named or [verdict.candidate])
 
 
 def _commonest_length(intakes: Iterable[Intake]) -> int:

@@ -6,11 +6,12 @@ It holds verdicts, so it is for the holder of the key. `many.judge_roll` makes i
 from collections import Counter, defaultdict
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any
 
 from agentmark.core.theory import false_positive_rate
 from agentmark.verify.correction import Correction
 from agentmark.verify.intake import Outcome
-from agentmark.verify.stranger import name_of
+from agentmark.verify.stranger import name_of, payload_digits
 from agentmark.verify.verdict import Standing, Verdict, rate_text
 
 
@@ -38,11 +39,23 @@ class RollRow:
 
     @property
     def used(self) -> int:
+        """Steps that count."""
         return self.verdict.counts[Outcome.USED]
 
     @property
     def set_aside(self) -> int:
+        """Records that do not."""
         return self.verdict.record_count - self.used
+
+    def as_dict(self, by: By) -> dict[str, Any]:
+        """The row as plain JSON data (docs/sessions.md). Like its verdict, it names nobody who is not accepted."""
+        return {
+            by.value: self.name,
+            "files": list(self.files),
+            "pool": self.pool,
+            "shared_contexts": self.shared_contexts,
+            **self.verdict.as_dict(),
+        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,6 +91,18 @@ class Pool:
         """Who it is, in the words of a sentence."""
         return name_of(self.payload, self.payload_len, self.identity, self.revoked_at)
 
+    def as_dict(self) -> dict[str, Any]:
+        """The pool as plain JSON data."""
+        return {
+            **_who(self),
+            "evidence_bits": self.evidence_bits,
+            "bits_paid": self.bits_paid,
+            "false_positive_rate": self.false_positive_rate,
+            "among": self.among,
+            "rows": list(self.rows),
+            "sentence": self.sentence,
+        }
+
     @property
     def sentence(self) -> str:
         """What is claimed, and what is not."""
@@ -112,6 +137,16 @@ class IdentityTotal:
     def name(self) -> str:
         """Who it is, in the words of a sentence."""
         return name_of(self.payload, self.payload_len, self.identity, self.revoked_at)
+
+    def as_dict(self) -> dict[str, Any]:
+        """The total as plain JSON data."""
+        return {
+            **_who(self),
+            "rows": list(self.rows),
+            "steps": self.steps,
+            "worst_rate": self.worst_rate,
+            "pooled_rows": list(self.pooled_rows),
+        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -179,6 +214,28 @@ class Roll:
         pooled = sum([len(pool.rows) for pool in self.pools])
         also = f"; {pooled} more are too short alone and were pooled" if pooled else ""
         return f"{named} of {what} attributed, to {who}{also}."
+
+    def summary(self) -> dict[str, Any]:
+        """All but the rows as plain JSON data. Numbers of rows are their places among all rows, from 0 on."""
+        return {
+            "by": self.by.value,
+            "sentence": self.sentence,
+            "rows": len(self.rows),
+            "standings": {standing.value: self.standings[standing] for standing in Standing},
+            "identities": [total.as_dict() for total in self.totals],
+            "pools": [pool.as_dict() for pool in self.pools],
+            "questions": self.questions,
+            "correction": self.correction.as_dict(),
+        }
+
+
+def _who(named: Pool | IdentityTotal) -> dict[str, Any]:
+    return {
+        "payload": payload_digits(named.payload, named.payload_len),
+        "payload_len": named.payload_len,
+        "identity": named.identity,
+        "revoked_at": named.revoked_at,
+    }
 
 
 def plural(count: int, word: str) -> str:
