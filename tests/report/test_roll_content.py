@@ -184,8 +184,10 @@ def test_names_of_pages_are_safe_and_unique() -> None:
 
 
 def test_the_extract_says_what_the_whole_says_of_it(pooled: Roll) -> None:
-    report = report_on(pooled)
+    over = [f"{path}:3: not JSON" for path in ("logs/acme/run-0.jsonl", "logs/globex/run-0.jsonl", "logs/acme/run-9")]
+    report = report_on(pooled, passed_over=over)
     extract = extract_of(report, "acme")
+    assert extract["passed_over"] == over[:1]
     part = next(part for part in report["identities"] if part["identity"] == "acme")
     assert [row["number"] for row in extract["rows"]] == part["rows"]
     assert [row["number"] for row in extract["pooled"]] == part["pooled_rows"]

@@ -209,6 +209,7 @@ class IdentityReport(TypedDict):
     rows: list[IdentityRowPart]
     pooled: list[IdentityRowPart]
     pools: list[IdentityPoolPart]
+    passed_over: list[str]
     left_out: int
 
 

@@ -5,7 +5,7 @@ A page of an identity is made from this extract alone, so that what is not in he
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from unicodedata import normalize
 
 from agentmark.report.provenance import InputFile
@@ -65,6 +65,7 @@ class _Extract:
         pooled = [self._source.rows[number] for number in who["pooled_rows"]]
         rows = [*named, *pooled]
         files = self._files(rows)
+        paths = {path for row in rows for path in row["files"]}
         return IdentityReport(
             agentmark_roll_identity=IDENTITY_VERSION,
             whole=self._source.digest,
@@ -75,7 +76,7 @@ class _Extract:
             command=self._command(files, rows),
             folder=files == [FOLDER],
             keys=sorted({key for row in rows for key in row["key_ids"]}),
-            inputs=self._inputs(rows),
+            inputs=self._inputs(paths),
             noise_rates=list(report["question"]["noise_rates"]),
             by=report["by"],
             sentence=_sentence(report, who),
@@ -96,6 +97,7 @@ class _Extract:
             rows=[self._row(row, self._own(row)) for row in named],
             pooled=[self._row(row, None) for row in pooled],
             pools=[_pool(pool) for pool in report["pools"] if pool["identity"] == who["number"]],
+            passed_over=[self._shown(line, "a line") for line in report["passed_over"] if _is_in(line, paths)],
             left_out=len(self._left_out),
         )
 
@@ -119,9 +121,8 @@ class _Extract:
             tampering=[self._shown(finding, "a finding") for finding in row["tampering"]],
         )
 
-    def _inputs(self, rows: Iterable[RowPart]) -> list[InputFile]:
+    def _inputs(self, paths: Collection[str]) -> list[InputFile]:
         """The files of these rows, in the order of the report. No registry: it is the list of the others."""
-        paths = {path for row in rows for path in row["files"]}
         return [
             InputFile(kind=file["kind"], path=self._file(file["path"]), size=file["size"], sha256=file["sha256"])
             for file in self._report["inputs"]
@@ -159,6 +160,11 @@ class _Extract:
 
     def _or_none(self, text: str | None) -> str | None:
         return None if text is None or self._names_other(text) else text
+
+
+def _is_in(line: str, paths: Collection[str]) -> bool:
+    """Whether a line that was passed over is of one of these files, with which it begins."""
+    return any(line[: colon.start()] in paths for colon in re.finditer(":", line))
 
 
 def _sentence(report: RollReport, who: IdentityPart) -> str:

@@ -188,6 +188,7 @@ def _damage(report: IdentityReport) -> str:
         for row in [*report["rows"], *report["pooled"]]
         for finding in row["tampering"]
     ]
+    said += [f"passed over: {text(line, SENTENCE_LEN)}" for line in report["passed_over"]]
     listed = long_list(said, "finding", where=WHERE) if said else f"<p>None was found in these {word}s.</p>"
     return f"<h2>Signs of tampering or damage</h2>{listed}"
 
