@@ -322,6 +322,27 @@ def test_an_identity_that_is_named_in_a_group_only(roll: Roll) -> None:
     assert "0 are attributed" not in text_of(pages[INDEX])
 
 
+def test_a_command_of_hundreds_of_files_is_short_on_the_page(roll: Roll) -> None:
+    command = " ".join(["agentmark verify", *[f"logs/{i:04}.jsonl" for i in range(300)], "--key key.json"])
+    report = report_on(roll, provenance={"command": command})
+    page = render_roll(report)[INDEX]
+    assert "agentmark verify FOLDER --key key.json --registry registry.jsonl" in text_of(page)
+    assert "logs/0299.jsonl" not in page
+    assert json.loads(roll_files(report)["roll.json"])["command"] == command
+
+
+def test_copies_damage_and_the_work_limit_are_told_apart(roll: Roll) -> None:
+    first = roll.rows[0]
+    cut = replace(first.verdict, tampering=("a gap",), findings=(), candidate=None, found=(), potential_bits=1e3)
+    rows = (replace(first, shared_contexts=3, verdict=replace(cut, work_spent=True)), *roll.rows[1:])
+    text = text_of(render_roll(report_on(replace(roll, rows=rows)))[INDEX])
+    damage, limit = text.split("Where the work limit ended the search")
+    assert "a gap" in damage
+    assert "copies of 3 records stand under another session as well" in damage
+    assert "was cut short by the work limit" in limit
+    assert "Where the work limit" not in text_of(render_roll(report_on(roll))[INDEX])
+
+
 # Pictures ----------------------------------------------------------------------------------------------------------
 
 

@@ -14,8 +14,10 @@ from agentmark.report.roll_pieces import (
     FORGERY,
     MOST_ROWS,
     checking,
+    command_block,
     file_list,
     files_table,
+    findings_table,
     heading,
     long_list,
     made_with,
@@ -45,7 +47,7 @@ def render_identity(report: IdentityReport, *, signed: SignedFile | None = None)
             _pools(report),
             _damage(report),
             _not_proved(report),
-            checking(report, digest, signed),
+            checking(report, command_block(report["command"]), digest, signed),
             _remarks(report),
             files_table(report["inputs"], where=WHERE),
         ],
@@ -183,14 +185,14 @@ def _pool_words(pool: IdentityPoolPart, word: str) -> str:
 
 def _damage(report: IdentityReport) -> str:
     word = report["by"]
-    said = [
-        f"{word} {row['number']:,} ({text(row['name'])}): {text(finding, SENTENCE_LEN)}"
+    found = [
+        (row["number"], row["name"], finding)
         for row in [*report["rows"], *report["pooled"]]
         for finding in row["tampering"]
     ]
-    said += [f"passed over: {text(line, SENTENCE_LEN)}" for line in report["passed_over"]]
-    listed = long_list(said, "finding", where=WHERE) if said else f"<p>None was found in these {word}s.</p>"
-    return f"<h2>Signs of tampering or damage</h2>{listed}"
+    over = [f"passed over: {text(line, SENTENCE_LEN)}" for line in report["passed_over"]]
+    listed = findings_table(found, word, where=WHERE) + (long_list(over, "line", where=WHERE) if over else "")
+    return f"<h2>Signs of tampering or damage</h2>{listed or f'<p>None was found in these {word}s.</p>'}"
 
 
 def _not_proved(report: IdentityReport) -> str:

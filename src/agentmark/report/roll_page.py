@@ -19,8 +19,10 @@ from agentmark.report.roll_pieces import (
     FORGERY,
     MOST_ROWS,
     checking,
+    command_block,
     file_list,
     files_table,
+    findings_table,
     heading,
     long_list,
     made_with,
@@ -30,6 +32,7 @@ from agentmark.report.roll_pieces import (
     revoked,
 )
 from agentmark.report.signature import report_digest
+from agentmark.text import shell_word
 from agentmark.verify.verdict import Standing
 
 INDEX = "index.html"
@@ -37,6 +40,8 @@ INDEX = "index.html"
 MOST_IDENTITIES, MOST_DRAWN = 200, 12
 NOTE_LEN = 4000
 SHORT_PAYLOAD = 16
+# A longer command than this is hundreds of files.
+WHOLE_COMMAND = 1500
 
 _STANDINGS = {
     Standing.ATTRIBUTED: ("yes", "names an identity"),
@@ -82,7 +87,7 @@ def render_overview(report: RollReport, *, signed: SignedFile | None = None) -> 
             _row_table(report),
             _record_table(report),
             _damage(report),
-            checking(report, digest, signed),
+            checking(report, _command(report), digest, signed),
             files_table(report["inputs"]),
         ],
     )
@@ -349,20 +354,33 @@ def _by_outcome(report: RollReport) -> dict[str, int]:
 
 def _damage(report: RollReport) -> str:
     word = report["by"]
-    said = [text(finding, SENTENCE_LEN) for finding in report["findings"]]
+    found, cut_short = [], []
     for row in report["rows"]:
-        notes = [*row["tampering"], *([f"work limit: {row['work_note']}"] if row["work_note"] else [])]
+        notes = list(row["tampering"])
         if row["shared_contexts"]:
-            notes.append(
-                f"{count_text(row['shared_contexts'], 'record')} also stand under another {word}: copied or moved"
-            )
-        said += [f"{word} {row['number']:,} ({text(row['name'])}): {text(note, SENTENCE_LEN)}" for note in notes]
-    over = [text(line, SENTENCE_LEN) for line in report["passed_over"]]
-    parts = ["<h2>Signs of tampering or damage</h2>"]
-    parts.append(long_list(said, "finding") if said else "<p>None was found.</p>")
-    if over:
+            notes.append(f"copies of {count_text(row['shared_contexts'], 'record')} stand under another {word} as well")
+        found += [(row["number"], row["name"], note) for note in notes]
+        cut_short += [(row["number"], row["name"], row["work_note"])] if row["work_note"] is not None else []
+    of_files = [text(finding, SENTENCE_LEN) for finding in report["findings"]]
+    listed = (long_list(of_files, "finding") if of_files else "") + findings_table(found, word)
+    parts = [f"<h2>Signs of tampering or damage</h2>{listed or '<p>None was found.</p>'}"]
+    if report["passed_over"]:
+        over = [text(line, SENTENCE_LEN) for line in report["passed_over"]]
         parts.append(f"<h2>What was passed over</h2>{long_list(over, 'line')}")
+    if cut_short:
+        parts.append(f"<h2>Where the work limit ended the search</h2>{findings_table(cut_short, word)}")
     return "".join(parts)
+
+
+def _command(report: RollReport) -> str:
+    """As it is, or, if that is hundreds of files, with a folder in their place."""
+    if len(report["command"]) <= WHOLE_COMMAND:
+        return command_block(report["command"])
+    words = ["agentmark verify FOLDER", *[shell_word(word) for option in report["options"] for word in option]]
+    return (
+        f"{command_block(' '.join(words))}<p class=soft>FOLDER holds the files that are listed below. The command as "
+        f"it was given, with every file, is in <code>{DATA}</code>.</p>"
+    )
 
 
 def _link(part: IdentityPart) -> str:

@@ -68,19 +68,19 @@ def promise(correction: CorrectionPart, word: str, judged: int) -> str:
     return f"Of the names in this report, at most {chance} ({level}) is expected to be wrong, on average."
 
 
-def checking(report: RollReport | IdentityReport, digest: str, signed: SignedFile | None) -> str:
-    """How to repeat it, and how to check its files and its signature."""
+def checking(report: RollReport | IdentityReport, command: str, digest: str, signed: SignedFile | None) -> str:
+    """How to repeat it (`command` is a block), and how to check its files and its signature."""
     digest = f"<code>{digest}</code>"
     parts = [
-        f"<h3>That this is what the files say</h3>{_block(report['command'])}",
+        f"<h3>That this is what the files say</h3>{command}",
         "<p class=soft>This takes the secret key, so that only its holder, and whom he trusts with it, can do it.</p>",
     ]
     files = [file for file in report["inputs"] if file["sha256"] is not None and LEFT_OUT not in file["path"]]
     first = files[0] if files else None
     if first is not None:
-        command = f"sha256sum {shell_path(first['path'])}"
+        block = command_block(f"sha256sum {shell_path(first['path'])}")
         parts.append(
-            f"<h3>That the files are those that were read</h3>{_block(command)}<p class=soft>It must print "
+            f"<h3>That the files are those that were read</h3>{block}<p class=soft>It must print "
             f"<code>{escape(first['sha256'] or '')}</code>; for each of the others, what is listed below. On a Mac: "
             "<code>shasum -a 256</code>; on Windows, in PowerShell: <code>Get-FileHash</code>.</p>"
         )
@@ -91,16 +91,16 @@ def checking(report: RollReport | IdentityReport, digest: str, signed: SignedFil
             f"{digest}.</p>"
         )
     else:
-        command = f"agentmark check-report {shell_path(signed.name)} --public-key {signed.public_key}"
+        block = command_block(f"agentmark check-report {shell_path(signed.name)} --public-key {signed.public_key}")
         parts.append(
-            f"{_block(command)}<p class=soft>It must print <b>Signed by</b> with this key, and <b>Report</b> {digest}, "
+            f"{block}<p class=soft>It must print <b>Signed by</b> with this key, and <b>Report</b> {digest}, "
             "the SHA-256 of this page's data. Get the public key from the author, by another way than this page. The "
             "signature says who made the report, not that it is right.</p>"
         )
     return f"<h2>How to repeat and check it</h2>{''.join(parts)}"
 
 
-def _block(command: str) -> str:
+def command_block(command: str) -> str:
     return f"<pre class=panel>{text(command, COMMAND_LEN)}</pre>"
 
 
@@ -144,6 +144,17 @@ def revoked(revoked_at: str | None) -> str:
 
 def long_list(items: Sequence[str], word: str, *, where: str = DATA) -> str:
     return f"{bullets(items[:MOST_FINDINGS])}{more(len(items) - MOST_FINDINGS, word, where=where)}"
+
+
+def findings_table(found: Sequence[tuple[int, str, str]], word: str, *, where: str = DATA) -> str:
+    """What was found in which row: its number, its name, a sentence."""
+    if not found:
+        return ""
+    rows = [
+        (f"{number:,}", text(name), text(sentence, SENTENCE_LEN)) for number, name, sentence in found[:MOST_FINDINGS]
+    ]
+    left = more(len(found) - len(rows), "finding", where=where)
+    return f"{table(('#', word, 'what was found'), rows, numbers=(0,), css='roll')}{left}"
 
 
 def more(left: int, word: str, several: str | None = None, *, where: str = DATA) -> str:
