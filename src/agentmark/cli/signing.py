@@ -90,8 +90,11 @@ _NOT_SIGNED = {
 
 def _write_page(arguments: argparse.Namespace, report: Any, signer: str) -> None:
     from agentmark.report import SignedFile, render_report
+    from agentmark.report.roll_identity_page import render_identity
+    from agentmark.report.roll_page import render_overview
 
     if arguments.page.exists() and arguments.page.samefile(arguments.file):
         raise SettingError(str(arguments.page), "is read by this command; it would be overwritten")
-    page = render_report(report, signed=SignedFile(name=arguments.file.name, public_key=signer))
-    write_text_file(arguments.page, page)
+    of_rolls = {"agentmark_roll": render_overview, "agentmark_roll_identity": render_identity}
+    render: Any = next((of_rolls[kind] for kind in of_rolls if kind in report), render_report)
+    write_text_file(arguments.page, render(report, signed=SignedFile(name=arguments.file.name, public_key=signer)))
