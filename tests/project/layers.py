@@ -48,7 +48,7 @@ INNER_RANKS = {
         ("jsonl", "rotating", "sqlite", "otel"),
         ("read",),
     ),
-    "audit": (("engine", "stretches"), ("case",)),
+    "audit": (("engine", "stretches", "progress"), ("case",)),
     "decide": (("forks",), ("decision", "forcing", "stats", "writing"), ("runs",), ("desk",), ("turn",), ("decider",)),
 }
 # Adapters know nothing of each other: each is one file on what they share.

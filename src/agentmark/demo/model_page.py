@@ -2,9 +2,9 @@
 
 from html import escape
 
-from agentmark.demo.assistant import Episode
+from agentmark.demo.assistant import Ending, Episode
 from agentmark.demo.model_run import ModelDemoResult
-from agentmark.demo.model_text import NEAR_CHANCE
+from agentmark.demo.model_text import task_lines
 from agentmark.demo.page import NAME_LEN, STYLE, decision_table, growth_chart, verdict_panel
 from agentmark.demo.recovery import LOSS_RATE
 from agentmark.demo.run import TENANT
@@ -15,7 +15,7 @@ SHOWN_EPISODES, SHOWN_DECISIONS = 6, 6
 SAID_LEN = 600
 
 
-def render_model_page(result: ModelDemoResult) -> str:
+def render_model_page(result: ModelDemoResult, program: str) -> str:
     tokens = sum(episode.input_tokens + episode.output_tokens for episode in result.episodes)
     parts = [
         opening("AgentMark demo: a language model", STYLE),
@@ -23,7 +23,6 @@ def render_model_page(result: ModelDemoResult) -> str:
         f"<p class=lead>{isolated(result.model, NAME_LEN)} worked in an office for tenant <b>{escape(TENANT)}</b>: "
         f"{len(result.records)} decisions in {len(result.episodes)} tasks. {LOSS_RATE:.0%} of its log is gone, records "
         "of another agent are mixed in, and the rest is shuffled.</p>",
-        f"<p class=note>{escape(' '.join(NEAR_CHANCE))}</p>" if result.near_chance else "",
         "<h2>Who was it?</h2>",
         verdict_panel(result.recovery),
         "<h2>How the evidence grows</h2>",
@@ -33,6 +32,7 @@ def render_model_page(result: ModelDemoResult) -> str:
         f"{result.mean_entropy:.2f} bits of entropy a decision; {result.unmarked} decisions unmarked. Lists came from "
         f"{isolated(', '.join(result.elicitors))}{_missing(result)}.</p>",
         "<h2>What it did</h2>",
+        f"<p>{isolated(' '.join(task_lines(result)))}</p>",
         *[_episode(episode) for episode in result.episodes[:SHOWN_EPISODES]],
         "<h2>Some of the decisions that are left</h2>",
         decision_table(result.recovery.damaged[:SHOWN_DECISIONS]),
@@ -52,5 +52,6 @@ def _episode(episode: Episode) -> str:
     rows = "".join(
         f"<tr><td>{isolated(did, SAID_LEN)}<td>{isolated(said, SAID_LEN)}</tr>" for did, said in episode.steps
     )
-    css, word = ("ok", "done") if episode.success else ("no", "not done")
-    return f"<p><b>{isolated(episode.request)}</b> <span class={css}>{word}</span></p><table>{rows}</table>"
+    css = "ok" if episode.ending is Ending.DONE else "no"
+    heading = f"<p><b>{isolated(episode.request)}</b> <span class={css}>{episode.ending}</span></p>"
+    return f"{heading}<table>{rows}</table>"
