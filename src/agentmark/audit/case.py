@@ -25,15 +25,9 @@ from agentmark.log.read.limits import DEFAULT_LIMITS, Limits
 from agentmark.log.read.open import ReadLog, read_log
 from agentmark.record import StepRecord
 from agentmark.report.chain_part import ChainPart, describe_chain
-from agentmark.report.content import (
-    InputFile,
-    Provenance,
-    Report,
-    StrangerReport,
-    build_report,
-    build_stranger_report,
-    describe_file,
-)
+from agentmark.report.content import build_report, build_stranger_report
+from agentmark.report.parts import Report, StrangerReport
+from agentmark.report.provenance import InputFile, Provenance, describe_file
 from agentmark.verify.intake import Intake
 from agentmark.verify.verdict import DEFAULT_THRESHOLD, Placement, Verdict
 from agentmark.verify.verifier import DEFAULT_OFFSETS, MAX_OFFSETS, Verifier
@@ -59,7 +53,7 @@ class LostPlace:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportOrder:
-    """A report is wanted as well, with the command that repeats the verdict.
+    """A report is wanted as well, with the command that repeats the verdict; for which case, by whom, and their note.
 
     `segments` looks for the stretches of several identities however long it takes. `for_stranger` makes the report for
     those who do not hold the key: the answer alone (`Answer.stranger_report`), and no other report.
@@ -68,6 +62,9 @@ class ReportOrder:
     command: str
     segments: bool = False
     for_stranger: bool = False
+    case_number: str | None = None
+    author: str | None = None
+    note: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -245,7 +242,13 @@ class _Inquiry:
 
     def _provenance(self, order: ReportOrder, verifier: Verifier) -> Provenance:
         return Provenance(
-            made_at=datetime.now(UTC), command=order.command, key_ids=verifier.keys.ids, inputs=self._files
+            made_at=datetime.now(UTC),
+            command=order.command,
+            key_ids=verifier.keys.ids,
+            inputs=self._files,
+            case_number=order.case_number,
+            author=order.author,
+            note=order.note,
         )
 
     @property

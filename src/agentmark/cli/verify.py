@@ -22,7 +22,7 @@ from agentmark.cli.common import (
     show_progress,
     text,
 )
-from agentmark.cli.verify_report import ReportFiles, repeating_command
+from agentmark.cli.verify_report import ReportFiles, add_report_options, named_by, repeating_command
 from agentmark.cli.weight_lines import parse_payload
 from agentmark.core.costs import DEFAULT_WORK_LIMIT
 from agentmark.core.payload import PayloadLike
@@ -124,6 +124,7 @@ def add_parser(commands: Any) -> None:
     )
     parser.add_argument("--signed", type=Path, metavar="FILE", help="write the report as signed JSON")
     parser.add_argument("--signing-key", type=Path, metavar="FILE", help="for --signed: see `agentmark signing-key`")
+    add_report_options(parser)
     parser.set_defaults(run=run)
 
 
@@ -178,7 +179,10 @@ def _case(arguments: argparse.Namespace) -> Case:
     report = None
     if _wants_report(arguments):
         report = ReportOrder(
-            command=repeating_command(arguments), segments=arguments.segments, for_stranger=arguments.for_stranger
+            command=repeating_command(arguments),
+            segments=arguments.segments,
+            for_stranger=arguments.for_stranger,
+            **named_by(arguments),
         )
     registry = Registry.load(arguments.registry) if arguments.registry else None
     return Case(

@@ -6,14 +6,41 @@ import shlex
 from pathlib import Path
 from typing import Any
 
-from agentmark.cli.common import limits_of
+from agentmark.cli.common import limits_of, text
 from agentmark.core.costs import DEFAULT_WORK_LIMIT
 from agentmark.errors import SettingError
-from agentmark.files import write_text_file
+from agentmark.files import FileError, read_small_file, write_text_file
 from agentmark.keys.signing import SigningKey
 from agentmark.report import Report, StrangerReport, render_report, sign_report
 from agentmark.text import spelled_out_json
 from agentmark.verify.verdict import DEFAULT_THRESHOLD
+
+# A note is a paragraph or two, not an expert's opinion.
+MAX_NOTE_SIZE = 1 << 14
+
+
+def add_report_options(parser: argparse.ArgumentParser) -> None:
+    """What its maker puts on a report; `named_by` is what was given."""
+    parser.add_argument("--case-number", type=text, metavar="TEXT", help="in a report: the case it is for")
+    parser.add_argument("--author", type=text, metavar="TEXT", help="in a report: who made it")
+    parser.add_argument(
+        "--note", type=text, metavar="TEXT", help="in a report: what its author adds; @FILE takes it from a file"
+    )
+
+
+def named_by(arguments: argparse.Namespace) -> dict[str, str | None]:
+    """Case number, author and note, as the fields of an order for a report."""
+    note = arguments.note
+    if note is not None and note.startswith("@"):
+        note = _note_in(Path(note[1:]))
+    return {"case_number": arguments.case_number, "author": arguments.author, "note": note}
+
+
+def _note_in(path: Path) -> str:
+    try:
+        return read_small_file(path, MAX_NOTE_SIZE).decode("utf-8").strip()
+    except UnicodeDecodeError:
+        raise FileError(path, "is not UTF-8 text") from None
 
 
 class ReportFiles:

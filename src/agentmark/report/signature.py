@@ -6,7 +6,7 @@ from typing import Any, TypedDict
 from agentmark.core.canonical import canonical_bytes
 from agentmark.core.errors import AgentMarkError, ContextError
 from agentmark.keys.signing import SigningKey, check_public_key, verify_signature
-from agentmark.report.content import REPORT_VERSION, Report, StrangerReport
+from agentmark.report.parts import REPORT_VERSION, Report, StrangerReport
 from agentmark.report.shape import shape_fault
 
 REPORT_LABEL = b"agentmark/1 report"

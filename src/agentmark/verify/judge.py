@@ -20,7 +20,7 @@ from agentmark.verify.prices import Prices
 from agentmark.verify.search.clean import eliminate
 from agentmark.verify.search.splice import SCORE_COST, Stretch, segment, windows
 from agentmark.verify.tamper import erasure_findings, tamper_findings
-from agentmark.verify.verdict import DEFAULT_THRESHOLD, RunnerUp, Segment, StepFinding, Verdict
+from agentmark.verify.verdict import DEFAULT_THRESHOLD, FoundIdentity, RunnerUp, Segment, StepFinding, Verdict
 from agentmark.verify.work import Work, check_work_limit
 
 # A log is divided among the identities that stood out in its windows, this many at most.
@@ -104,6 +104,7 @@ class Judge:
             work_limit=self.work_limit,
             work_needed=work.needed,
             holder=None if best is None or self._registry is None else self._registry.holder(best.payload),
+            found=tuple([self._found(each, readings, intake.payload_len) for each in weighed if self._passes(each)]),
             runner_up=None if second is None else self._runner_up(second),
             tampering=(
                 *tamper_findings([step.record for step in intake.steps]),
@@ -194,6 +195,21 @@ class Judge:
 
     def _passes(self, weighed: _Weighed) -> bool:
         return false_positive_rate(weighed.surplus) <= self.threshold
+
+    def _found(self, weighed: _Weighed, readings: Sequence[Reading], payload_len: int) -> FoundIdentity:
+        holder = self._registry.holder(weighed.payload) if self._registry is not None else None
+        e_values = [reading.e_value(weighed.payload) for reading in readings]
+        return FoundIdentity(
+            payload=weighed.payload,
+            payload_len=payload_len,
+            identity=None if holder is None else holder.name,
+            revoked_at=None if holder is None else holder.revoked_at,
+            evidence_bits=weighed.evidence.bits,
+            bits_paid=weighed.bits_paid,
+            false_positive_rate=false_positive_rate(weighed.surplus),
+            # Whoever is accepted has a step at least, whatever rounding says.
+            at_least_steps=max(weighed.evidence.least_steps(e_values, weighed.bits_paid - log2(self.threshold)), 1),
+        )
 
     def _mixed(self, best: _Weighed | None, second: _Weighed | None) -> list[str]:
         """Two identities that both pass the bound share the log between them."""
