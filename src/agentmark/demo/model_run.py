@@ -12,10 +12,10 @@ from agentmark.core.statistics import Interval, wilson_interval
 from agentmark.core.theory import entropy
 from agentmark.decide.decider import Decider
 from agentmark.demo.assistant import Assistant, Ending, Episode
-from agentmark.demo.next_steps import NextStep, inspect, named, verify
+from agentmark.demo.next_steps import NextStep, damaged_steps, inspect, verify
 from agentmark.demo.office import TASKS
 from agentmark.demo.recovery import Recovery, recover
-from agentmark.demo.run import PAYLOAD_LEN, TENANT, WRONG_KEY, issue
+from agentmark.demo.run import PAYLOAD_LEN, TENANT, issue
 from agentmark.elicit.chat import Chat
 from agentmark.elicit.situation import Elicitor
 from agentmark.embed.embedder import Embedder
@@ -103,14 +103,10 @@ class ModelDemoResult:
     @property
     def next_steps(self) -> tuple[NextStep, ...]:
         """What to try on the files that are left behind."""
-        folder, damaged = self.folder, self.recovery.path
-        report = named(folder / "report.html")
         return (
             inspect("What did the model decide? (No key is needed to look.)", self.log),
-            verify("Whose is the whole log?", self.log, folder),
-            verify("And what is left of it after the damage?", damaged, folder),
-            verify("And with somebody else's key? (Not attributed.)", self.log, folder, "--any-key-id", key=WRONG_KEY),
-            verify("For someone who must rely on it: a report, one page.", self.log, folder, "--report", report),
+            verify("Whose is the log?", self.log, self.folder),
+            *damaged_steps(self.recovery.path, self.folder),
         )
 
 
@@ -181,20 +177,24 @@ class _Watch:
 
     def step(self, steps: int) -> bool:
         """A decision of the task at hand was taken. Whether there is time for another."""
+        seconds = self.seconds()
+        left = self._left(steps, seconds)
         if not self.episodes and steps == 1:
-            self._progress.say(f"a decision takes {self.seconds():.0f} s here; {self._left(steps)}")
+            self._progress.say(f"a decision takes {seconds:.0f} s here; {left}")
         task = f"task {len(self.episodes) + 1} of {self._task_count}"
-        decided = f"{self._decisions() + steps} decisions"
-        self._progress.count(self._done(), self._task_count, f"tasks done; {task}, {decided}, {self._left(steps)}")
-        return self.has_time()
+        decided = _decided(self._decisions() + steps)
+        self._progress.count(self._done(), self._task_count, f"tasks done; {task}, {decided}, {left}")
+        return seconds < self._limit_s
 
     def end(self, episode: Episode) -> None:
         """A task is over."""
         self.episodes.append(episode)
-        rest = self._left(0) if len(self.episodes) < self._task_count and self.has_time() else "no more to do"
+        seconds = self.seconds()
+        is_last = len(self.episodes) == self._task_count or seconds >= self._limit_s
         self._progress.say(
-            f"task {len(self.episodes)} of {self._task_count} {episode.ending} ({len(episode.steps)} decisions); "
-            f"{self._done()} done, {self._decisions()} decisions in {_time(self.seconds())}; {rest}"
+            f"task {len(self.episodes)} of {self._task_count} {episode.ending} ({_decided(len(episode.steps))}); "
+            f"{self._done()} done, {_decided(self._decisions())} in {_time(seconds)}; "
+            f"{'no more to do' if is_last else self._left(0, seconds)}"
         )
 
     def _done(self) -> int:
@@ -203,14 +203,18 @@ class _Watch:
     def _decisions(self) -> int:
         return sum(len(episode.steps) for episode in self.episodes)
 
-    def _left(self, steps: int) -> str:
+    def _left(self, steps: int, seconds: float) -> str:
         """How long the rest will take, `steps` into a task, from the pace so far. Tasks that are not over yet are taken
         to be like those that are, with one more that took as long as a task may."""
         decisions = self._decisions() + steps
         a_task = (self._decisions() + MAX_STEPS) / (len(self.episodes) + 1)
         to_come = max(a_task * (self._task_count - len(self.episodes)) - steps, 1)
-        needed, left = to_come * self.seconds() / decisions, max(self._limit_s - self.seconds(), 0.0)
-        return f"about {_time(needed)} left" if needed <= left else f"time is up in {_time(left)}"
+        needed, left = to_come * seconds / decisions, max(self._limit_s - seconds, 0.0)
+        return f"about {_time(needed)} left" if needed <= left else f"it stops in {_time(left)}"
+
+
+def _decided(count: int) -> str:
+    return "1 decision" if count == 1 else f"{count} decisions"
 
 
 def _time(seconds: float) -> str:

@@ -62,7 +62,7 @@ def task_lines(result: ModelDemoResult) -> list[str]:
         low, high = result.done_interval.low, result.done_interval.high
         lines.append(f"The share done of those that came to an end: 95 % interval {low:.0%} - {high:.0%}.")
     if result.never_done:
-        lines.append(f"What this model never did here: {' '.join(result.never_done)}")
+        lines += ["What this model never did here:", *[f"    {request}" for request in result.never_done]]
     if result.out_of_time:
         lines.append(f"The time was up after {result.minutes:g} minutes: --minutes gives it more.")
     return [*lines, *NEAR_CHANCE] if result.near_chance else lines

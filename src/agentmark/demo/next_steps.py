@@ -1,49 +1,53 @@
 """What to try after a demonstration: commands that work as they are printed."""
 
-import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from agentmark.text import shell_path, shell_word
+
+# Somebody else's key, to see what it reads.
+WRONG_KEY = "wrong-key.json"
+
 
 @dataclass(frozen=True, slots=True)
 class NextStep:
-    """One command without the name of the program, and the question that it answers."""
+    """One command without the name of the program, and the question that it answers. Its words are files, and words of
+    ours that need no quotes."""
 
     question: str
-    words: tuple[str, ...]
+    words: tuple[str | Path, ...]
 
     def line(self, program: str) -> str:
         """As it is typed. `program` is quoted already."""
-        return " ".join([program, *map(quoted, self.words)])
+        shown = [shell_path(str(word)) if isinstance(word, Path) else shell_word(word) for word in self.words]
+        return " ".join([program, *shown])
 
 
-def verify(question: str, log: Path, folder: Path, *options: str, key: str = "key.json") -> NextStep:
+def verify(question: str, log: Path, folder: Path, *options: str | Path, key: str = "key.json") -> NextStep:
     """A verification with the key and the registry that lie in the folder of the demonstration."""
-    files = ("--key", named(folder / key), "--registry", named(folder / "registry.jsonl"))
-    return NextStep(question, ("verify", named(log), *files, *options))
+    files = ("--key", folder / key, "--registry", folder / "registry.jsonl")
+    return NextStep(question, ("verify", log, *files, *options))
 
 
 def inspect(question: str, log: Path) -> NextStep:
-    return NextStep(question, ("inspect", named(log)))
+    return NextStep(question, ("inspect", log))
 
 
-def named(path: Path) -> str:
-    """A path as an argument: none may look like an option."""
-    text = str(path)
-    return f"./{text}" if text.startswith("-") else text
-
-
-def quoted(word: str) -> str:
-    """A word for a shell. What does not print is spelled as bash and zsh read it: $'\\x1b' and the like."""
-    return shlex.quote(word) if word.isprintable() else f"$'{''.join(map(_spelled, word))}'"
-
-
-def _spelled(character: str) -> str:
-    if character.isprintable():
-        return f"\\{character}" if character in "'\\" else character
-    # By its bytes: the name of a file need not be text, and shells differ in what they make of a code point.
-    return "".join([f"\\x{byte:02x}" for byte in character.encode("utf-8", "surrogateescape")])
+def damaged_steps(log: Path, folder: Path) -> tuple[NextStep, ...]:
+    """What to try on a damaged log."""
+    report = folder / "report.html"
+    return (
+        verify("And what is left of it after the damage?", log, folder),
+        verify("And with somebody else's key? It names nobody.", log, folder, "--any-key-id", key=WRONG_KEY),
+        verify(
+            f"For someone who must rely on it: a report. Open {report} in a browser afterwards.",
+            log,
+            folder,
+            "--report",
+            report,
+        ),
+    )
 
 
 def step_lines(steps: Sequence[NextStep], program: str) -> list[str]:

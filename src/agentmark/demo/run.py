@@ -10,7 +10,7 @@ from agentmark.audit.progress import Progress
 from agentmark.core.schemes import SCHEMES, SchemeR
 from agentmark.core.statistics import Interval, wilson_interval
 from agentmark.demo.courier import Episode, Planner, run_episode
-from agentmark.demo.next_steps import NextStep, inspect, named, verify
+from agentmark.demo.next_steps import WRONG_KEY, NextStep, damaged_steps, inspect, verify
 from agentmark.demo.recovery import Recovery, recover
 from agentmark.demo.tenants import write_sessions
 from agentmark.embed.embedder import Embedder
@@ -30,8 +30,6 @@ TOWNS, RUNS_PER_TOWN = 40, 10
 LOGGED_EPISODES = 8
 # The empty file by which the demonstration knows its own folder.
 DEMO_SIGN = ".agentmark-demo"
-# Somebody else's key, to see what it reads.
-WRONG_KEY = "wrong-key.json"
 TENANTS_FOLDER = "tenants"
 # What a demonstration writes under names that somebody else's file may have.
 OWN_NAMES = ("key.json", WRONG_KEY, "registry.jsonl", TENANTS_FOLDER)
@@ -74,14 +72,12 @@ class DemoResult:
     @property
     def next_steps(self) -> tuple[NextStep, ...]:
         """What to try on the files that are left behind."""
-        folder, log = self.folder, self.recoveries[0].path
-        report = folder / "report.html"
+        folder, first = self.folder, self.recoveries[0]
         return (
-            inspect("What is in the damaged log? (No key is needed to look.)", log),
-            verify("Who made it?", log, folder),
-            verify("And with somebody else's key? (Not attributed.)", log, folder, "--any-key-id", key=WRONG_KEY),
+            inspect("What does the log hold? (No key is needed to look.)", first.full),
+            verify("Whose is it?", first.full, folder),
+            *damaged_steps(first.path, folder),
             verify(f"Whose are these {self.session_count} sessions?", folder / TENANTS_FOLDER, folder),
-            verify("For someone who must rely on it: a report, one page.", log, folder, "--report", named(report)),
         )
 
 
