@@ -10,10 +10,11 @@ from agentmark.log.jsonl import LogWriter
 from agentmark.record import StepRecord
 
 SESSIONS_PER_TENANT = 8
-# The last ones of each tenant, of which only a beginning is left: too little to name anyone by itself.
-SHORT_PER_TENANT, SHORT_STEPS = 2, 12
+# The last ones of each tenant, of which only a beginning is left: too little to name anyone by itself, and
+# sometimes enough together.
+SHORT_PER_TENANT, SHORT_STEPS = 3, 10
 # A session is a shift: one delivery seldom takes enough decisions to tell who made them.
-DELIVERIES_PER_SESSION = 2
+DELIVERIES_PER_SESSION = 3
 
 
 def write_sessions(
