@@ -104,7 +104,7 @@ def test_however_it_was_started(start: str, tmp_path: Path, provider: FakeProvid
     environment = dict(os.environ)
     on_path = [str(scripts)] if start == "agentmark" else []
     environment["PATH"] = os.pathsep.join([*on_path, os.defpath])
-    asked = f"demo --base-url {provider.base_url} --model fake --elicitor labels"
+    asked = f"demo --base-url {provider.base_url} --model fake --elicitor labels --minutes 60"
     said = paste(f"{start} {asked}", tmp_path, environment)
     assert said.returncode == 0, said.stderr
     commands = printed_commands(said.stdout, start)

@@ -15,7 +15,8 @@ from agentmark.elicit.situation import ANSWER, Message
 
 # What the model is shown: the request and the last few steps, shortened. Prompts are what a small machine waits for.
 SHOWN_STEPS, SHOWN_CHARS = 2, 60
-MAX_ARGUMENT_TOKENS, MAX_ANSWER_TOKENS = 32, 24
+# Two texts of forty characters fit the first: what is cut off in the middle is no JSON.
+MAX_ARGUMENT_TOKENS, MAX_ANSWER_TOKENS = 48, 24
 
 
 class Ending(StrEnum):

@@ -43,7 +43,7 @@ def render_model_page(result: ModelDemoResult, program: str) -> str:
         f"{result.mean_entropy:.2f} bits of entropy a decision; {result.unmarked} decisions unmarked. Lists came from "
         f"{isolated(', '.join(result.elicitors))}{_missing(result)}.</p>",
         "<h2>What it did</h2>",
-        f"<p>{isolated(' '.join(task_lines(result)))}</p>",
+        *[f"<p class=ask>{isolated(line)}</p>" for line in task_lines(result)],
         *[_episode(episode) for episode in result.episodes[:SHOWN_EPISODES]],
         "<h2>Some of the decisions that are left</h2>",
         decision_table(result.recovery.damaged[:SHOWN_DECISIONS]),

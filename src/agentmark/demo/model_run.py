@@ -12,7 +12,7 @@ from agentmark.core.statistics import Interval, wilson_interval
 from agentmark.core.theory import entropy
 from agentmark.decide.decider import Decider
 from agentmark.demo.assistant import Assistant, Ending, Episode
-from agentmark.demo.next_steps import NextStep, damaged_steps, inspect, verify
+from agentmark.demo.next_steps import TOGETHER, NextStep, damaged_steps, inspect, verify
 from agentmark.demo.office import TASKS
 from agentmark.demo.recovery import Recovery, recover
 from agentmark.demo.run import PAYLOAD_LEN, TENANT, issue
@@ -105,7 +105,7 @@ class ModelDemoResult:
         """What to try on the files that are left behind."""
         return (
             inspect("What did the model decide? (No key is needed to look.)", self.log),
-            verify("Whose is the log?", self.log, self.folder),
+            verify("Whose is it, all tasks together?", self.log, self.folder, TOGETHER),
             *damaged_steps(self.recovery.path, self.folder),
         )
 

@@ -24,6 +24,10 @@ class NextStep:
         return " ".join([program, *shown])
 
 
+# Each delivery, or task, is a session of its own. Whose they are together is one question.
+TOGETHER = "--pool"
+
+
 def verify(question: str, log: Path, folder: Path, *options: str | Path, key: str = "key.json") -> NextStep:
     """A verification with the key and the registry that lie in the folder of the demonstration."""
     files = ("--key", folder / key, "--registry", folder / "registry.jsonl")
@@ -38,12 +42,13 @@ def damaged_steps(log: Path, folder: Path) -> tuple[NextStep, ...]:
     """What to try on a damaged log."""
     report = folder / "report.html"
     return (
-        verify("And what is left of it after the damage?", log, folder),
-        verify("And with somebody else's key? It names nobody.", log, folder, "--any-key-id", key=WRONG_KEY),
+        verify("And what is left of it after the damage?", log, folder, TOGETHER),
+        verify("And with somebody else's key? It names nobody.", log, folder, TOGETHER, "--any-key-id", key=WRONG_KEY),
         verify(
             f"For someone who must rely on it: a report. Open {report} in a browser afterwards.",
             log,
             folder,
+            TOGETHER,
             "--report",
             report,
         ),

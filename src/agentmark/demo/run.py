@@ -10,7 +10,7 @@ from agentmark.audit.progress import Progress
 from agentmark.core.schemes import SCHEMES, SchemeR
 from agentmark.core.statistics import Interval, wilson_interval
 from agentmark.demo.courier import Episode, Planner, run_episode
-from agentmark.demo.next_steps import WRONG_KEY, NextStep, damaged_steps, inspect, verify
+from agentmark.demo.next_steps import TOGETHER, WRONG_KEY, NextStep, damaged_steps, inspect, verify
 from agentmark.demo.recovery import Recovery, recover
 from agentmark.demo.tenants import write_sessions
 from agentmark.embed.embedder import Embedder
@@ -75,9 +75,13 @@ class DemoResult:
         folder, first = self.folder, self.recoveries[0]
         return (
             inspect("What does the log hold? (No key is needed to look.)", first.full),
-            verify("Whose is it?", first.full, folder),
+            verify("Whose is it, all sessions together?", first.full, folder, TOGETHER),
             *damaged_steps(first.path, folder),
-            verify(f"Whose are these {self.session_count} sessions?", folder / TENANTS_FOLDER, folder),
+            verify(
+                f"Whose is each of these {self.session_count} sessions of several tenants?",
+                folder / TENANTS_FOLDER,
+                folder,
+            ),
         )
 
 
