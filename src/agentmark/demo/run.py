@@ -78,7 +78,7 @@ class DemoResult:
             verify("Whose is it, all sessions together?", first.full, folder, TOGETHER),
             *damaged_steps(first.path, folder),
             verify(
-                f"Whose is each of these {self.session_count} sessions of several tenants?",
+                f"Whose is each of these {self.session_count} sessions?",
                 folder / TENANTS_FOLDER,
                 folder,
             ),
