@@ -38,8 +38,11 @@ INNER_RANKS = {
         ("search", "keyring", "prices", "reading_bytes"),
         ("intake", "candidates", "stranger"),
         ("state", "verdict", "tamper", "arrivals"),
+        ("correction",),
+        ("roll",),
         ("judge", "followed"),
-        ("verifier", "monitor"),
+        ("verifier", "monitor", "pooling"),
+        ("many",),
     ),
     # What writes a log never needs what reads one.
     "log": (
@@ -48,7 +51,7 @@ INNER_RANKS = {
         ("jsonl", "rotating", "sqlite", "otel"),
         ("read",),
     ),
-    "audit": (("engine", "stretches", "progress"), ("case",)),
+    "audit": (("engine", "stretches", "progress"), ("material",), ("case",), ("roll_case",)),
     "decide": (("forks",), ("decision", "forcing", "stats", "writing"), ("runs",), ("desk",), ("turn",), ("decider",)),
 }
 # Adapters know nothing of each other: each is one file on what they share.

@@ -7,10 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from agentmark.audit.case import Answer, Case, LostPlace, ReportOrder
+from agentmark.audit.material import Material
 from agentmark.audit.stretches import SEGMENTED_UNASKED
 from agentmark.cli.common import (
     EXIT_ATTRIBUTED,
     EXIT_NOT_ATTRIBUTED,
+    EXIT_NOTHING_USABLE,
     LOG_HELP,
     add_key_option,
     add_limit_option,
@@ -19,10 +21,12 @@ from agentmark.cli.common import (
     new_command,
     print_json,
     printable,
-    show_progress,
     text,
 )
-from agentmark.cli.verify_report import ReportFiles, add_report_options, named_by, repeating_command
+from agentmark.cli.progress import ProgressLine
+from agentmark.cli.roll import STDOUT, keys_line, run_roll
+from agentmark.cli.roll_report import is_folder
+from agentmark.cli.verify_report import ReportFiles, add_report_options, named_by, repeating_command, wants_report
 from agentmark.cli.weight_lines import parse_payload
 from agentmark.core.costs import DEFAULT_WORK_LIMIT
 from agentmark.core.payload import PayloadLike
@@ -30,8 +34,13 @@ from agentmark.errors import SettingError
 from agentmark.identity.registry import Registry
 from agentmark.log.read.files import log_files
 from agentmark.verify.intake import Outcome
-from agentmark.verify.verdict import DEFAULT_THRESHOLD, Verdict
+from agentmark.verify.roll import By
+from agentmark.verify.verdict import DEFAULT_THRESHOLD, Standing, Verdict
 from agentmark.verify.verifier import DEFAULT_OFFSETS, MAX_OFFSETS
+
+# What `--by` takes.
+ALL = "all"
+BY = (*[by.value for by in By], ALL)
 
 
 def add_parser(commands: Any) -> None:
@@ -39,15 +48,18 @@ def add_parser(commands: Any) -> None:
         commands,
         "verify",
         "Read the identity from whatever is left of a log.",
-        "exit status: 0 attributed, 1 not attributed, 2 bad input\n"
+        "Where there is more than one session, each is judged by itself (docs/sessions.md).\n"
+        "exit status: 0 attributed (with several sessions: any of them), 1 judged and not attributed, 2 bad input,\n"
+        "             3 nothing usable in it: empty, of other keys, all unmarked\n"
         "examples:\n"
         "  agentmark verify log.jsonl --key key.json --registry registry.jsonl\n"
+        "  agentmark verify logs/ --key key.json --registry registry.jsonl --report report/ --csv table.csv\n"
         "  agentmark verify log.jsonl --key key.json --registry registry.jsonl --claim tenant-0042\n"
         "  agentmark verify log.jsonl --key key.json --report report.html\n"
         "  agentmark verify log.jsonl --key key.json --report answer.html --for-stranger\n"
         "  agentmark verify part.jsonl --key key.json --find-offset --session ID",
     )
-    parser.add_argument("log", type=Path, nargs="+", help=LOG_HELP + "; several, and folders of them, are pooled")
+    parser.add_argument("log", type=Path, nargs="+", help=LOG_HELP + "; several, and folders of them")
     add_key_option(parser, several=True)
     parser.add_argument("--registry", type=Path, metavar="FILE", help="names of the identities")
     parser.add_argument(
@@ -79,7 +91,28 @@ def add_parser(commands: Any) -> None:
         help="the records are consecutive steps of one session (--session) that have lost their numbers and digests: "
         "find their place in it. Every place tried is paid for",
     )
-    parser.add_argument("--session", type=text, metavar="ID", help="with --find-offset: the session they are from")
+    parser.add_argument(
+        "--session",
+        type=text,
+        action="append",
+        metavar="ID",
+        help="judge this session alone; the beginning of its id will do; again for each. With --find-offset: the "
+        "session the records are from, as it is",
+    )
+    parser.add_argument(
+        "--by",
+        choices=BY,
+        help="what is judged by itself: each session (the default where there is more than one), each file, or "
+        "nothing: all records pooled into one verdict, as is right for what one agent left behind",
+    )
+    parser.add_argument("--pool", action="store_true", help="the same as --by all")
+    parser.add_argument(
+        "--fdr",
+        type=float,
+        metavar="RATE",
+        help="of many sessions, allow on average this share of the names to be wrong, in place of the promise of "
+        "--threshold for all of them together",
+    )
     parser.add_argument(
         "--offsets",
         type=int,
@@ -105,10 +138,17 @@ def add_parser(commands: Any) -> None:
         "chain is reported and never part of the verdict",
     )
     parser.add_argument(
-        "--json", action="store_true", help="print the verdict as JSON; with --report or --signed, the whole report"
+        "--json",
+        action="store_true",
+        help="print the verdict as JSON; with --report or --signed, the whole report. Of several sessions, a line for "
+        "each and a last one for all of them",
     )
+    parser.add_argument("--csv", metavar="FILE", help="write a line for each session or file; - is standard output")
     parser.add_argument(
-        "--report", type=Path, metavar="FILE", help="write a report: one HTML page, or data if the name ends in .json"
+        "--report",
+        metavar="FILE",
+        help="write a report: one HTML page, or data if the name ends in .json; of several sessions, a folder "
+        "(FOLDER/) with an overview and a page for each identity",
     )
     parser.add_argument(
         "--segments",
@@ -132,19 +172,58 @@ def run(arguments: argparse.Namespace) -> int:
     _check(arguments)
     # Once: what a folder holds may change while this runs.
     arguments.log = log_files(arguments.log)
-    files = ReportFiles(arguments) if _wants_report(arguments) else None
-    answer = _case(arguments).answer(progress=show_progress)
+    arguments.report_in_folder = is_folder(arguments.report)
+    arguments.report = None if arguments.report is None else Path(arguments.report)
+    progress = ProgressLine()
+    case = _case(arguments)
+    if _surely_pooled(arguments):
+        # What is asked for and cannot be written is refused before the logs are read.
+        files = ReportFiles(arguments) if case.report is not None else None
+        return _run_pooled(arguments, case, case.read(progress), files, progress)
+    material = case.read(progress)
+    by = _judged_by(arguments, material)
+    if by is not None:
+        return run_roll(arguments, case, material, by, progress)
+    files = ReportFiles(arguments) if case.report is not None else None
+    return _run_pooled(arguments, case, material, files, progress)
+
+
+def _run_pooled(
+    arguments: argparse.Namespace, case: Case, material: Material, files: ReportFiles | None, progress: ProgressLine
+) -> int:
+    """One verdict over everything."""
+    answer = case.answer(material, progress=progress)
     report = answer.report or answer.stranger_report
     if files is not None and report is not None:
         files.write(report)
     _print(arguments, answer)
-    return EXIT_ATTRIBUTED if answer.verdict.accepted else EXIT_NOT_ATTRIBUTED
+    if answer.verdict.accepted:
+        return EXIT_ATTRIBUTED
+    if answer.verdict.standing is Standing.NOTHING_USABLE and not arguments.for_stranger:
+        print(printable(keys_line(material.key_ids, case.verifier().keys.ids)), file=sys.stderr)
+        return EXIT_NOTHING_USABLE
+    return EXIT_NOT_ATTRIBUTED
+
+
+def _surely_pooled(arguments: argparse.Namespace) -> bool:
+    """Whether it is one verdict, however many sessions there are."""
+    return bool(arguments.pool or arguments.by == ALL or arguments.find_offset)
+
+
+def _judged_by(arguments: argparse.Namespace, material: Material) -> By | None:
+    """What makes a row; None for one verdict over everything."""
+    if arguments.by is not None:
+        return By(arguments.by)
+    several = len(material.sessions) > 1
+    for_many = arguments.csv is not None or arguments.fdr is not None or arguments.report_in_folder
+    return By.SESSION if several or for_many else None
 
 
 def _check(arguments: argparse.Namespace) -> None:
     """Options that only make sense together."""
-    if arguments.find_offset != (arguments.session is not None):
-        raise SettingError("--find-offset", "goes together with --session")
+    _check_rows(arguments)
+    if arguments.find_offset and len(arguments.session or []) != 1:
+        raise SettingError("--find-offset", "goes together with one --session")
     if arguments.offsets is not None and not arguments.find_offset:
         raise SettingError("--offsets", "goes together with --find-offset")
     if arguments.offsets is not None and arguments.offsets < 1:
@@ -159,25 +238,37 @@ def _check(arguments: argparse.Namespace) -> None:
         raise SettingError("--work-limit", f"{arguments.work_limit} is not a number of operations")
 
 
+def _check_rows(arguments: argparse.Namespace) -> None:
+    """The same of those that are about one verdict or many."""
+    if arguments.pool and arguments.by not in (None, ALL):
+        raise SettingError("--pool", f"is --by all, and not --by {arguments.by}")
+    if arguments.csv == STDOUT and arguments.json:
+        raise SettingError("--csv", "standard output is taken by --json: give a file")
+    if not _surely_pooled(arguments):
+        return
+    for name in ("csv", "fdr"):
+        if getattr(arguments, name) is not None:
+            raise SettingError(f"--{name}", "is for several sessions, and here all are one verdict")
+    if is_folder(arguments.report):
+        raise SettingError("--report", "one verdict is one page: give the name of a file")
+
+
 _NOT_FOR_STRANGERS = {
     "control": "a stranger sees no evidence to compare",
     "segments": "stretches tell of single records",
     "find_offset": "it asks about many places at once",
+    "fdr": "such a threshold moves with what the other sessions show",
     "public_key": "`agentmark chain` checks a chain, and needs no key",
 }
-
-
-def _wants_report(arguments: argparse.Namespace) -> bool:
-    return bool(arguments.report or arguments.signed or arguments.signing_key or arguments.segments)
 
 
 def _case(arguments: argparse.Namespace) -> Case:
     place = None
     if arguments.find_offset:
         offsets = DEFAULT_OFFSETS if arguments.offsets is None else arguments.offsets
-        place = LostPlace(session=arguments.session, offsets=offsets)
+        place = LostPlace(session=arguments.session[0], offsets=offsets)
     report = None
-    if _wants_report(arguments):
+    if wants_report(arguments):
         report = ReportOrder(
             command=repeating_command(arguments),
             segments=arguments.segments,
@@ -200,6 +291,7 @@ def _case(arguments: argparse.Namespace) -> Case:
         limits=limits_of(arguments),
         control=arguments.control,
         place=place,
+        sessions=() if arguments.find_offset else tuple(arguments.session or ()),
         public_keys=arguments.public_key,
         report=report,
     )

@@ -2,21 +2,30 @@
 
 import argparse
 import json
-import shlex
 from pathlib import Path
 from typing import Any
 
 from agentmark.cli.common import limits_of, text
 from agentmark.core.costs import DEFAULT_WORK_LIMIT
 from agentmark.errors import SettingError
-from agentmark.files import FileError, read_small_file, write_text_file
+from agentmark.files import FileError, read_small_file, write_file, write_text_file
 from agentmark.keys.signing import SigningKey
-from agentmark.report import Report, StrangerReport, render_report, sign_report
-from agentmark.text import spelled_out_json
+from agentmark.report import Report, SignedFile, StrangerReport, render_report, sign_report
+from agentmark.report.pdf import ENVIRONMENT_VARIABLE, find_browser, print_to_pdf
+from agentmark.text import shell_word, spelled_out_json
 from agentmark.verify.verdict import DEFAULT_THRESHOLD
 
 # A note is a paragraph or two, not an expert's opinion.
 MAX_NOTE_SIZE = 1 << 14
+
+
+# Options that say what stands in a report, and are for nothing without one.
+IN_A_REPORT = ("segments", "case_number", "author", "note", "browser")
+
+
+def wants_report(arguments: argparse.Namespace) -> bool:
+    written = ("report", "signed", "signing_key", "pdf")
+    return any(getattr(arguments, name) for name in (*written, *IN_A_REPORT))
 
 
 def add_report_options(parser: argparse.ArgumentParser) -> None:
@@ -25,6 +34,17 @@ def add_report_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--author", type=text, metavar="TEXT", help="in a report: who made it")
     parser.add_argument(
         "--note", type=text, metavar="TEXT", help="in a report: what its author adds; @FILE takes it from a file"
+    )
+    parser.add_argument(
+        "--pdf",
+        type=Path,
+        metavar="FILE",
+        help="write the report as PDF, with Chromium, Chrome or Edge if one is installed",
+    )
+    parser.add_argument(
+        "--browser",
+        metavar="PROGRAM",
+        help=f"for --pdf: which browser prints (default: ${ENVIRONMENT_VARIABLE}, or found)",
     )
 
 
@@ -51,23 +71,34 @@ class ReportFiles:
             raise SettingError("--signed", "goes together with --signing-key")
         self._page: Path | None = arguments.report
         self._signed: Path | None = arguments.signed
-        outputs = [path for path in (self._page, self._signed) if path is not None]
+        self._pdf: Path | None = arguments.pdf
+        outputs = [path for path in (self._page, self._signed, self._pdf) if path is not None]
         if not outputs:
-            raise SettingError("--segments", "goes into a report: give --report or --signed")
+            name = next(_option(name) for name in IN_A_REPORT if getattr(arguments, name))
+            raise SettingError(name, "goes into a report: give --report, --pdf or --signed")
+        if len({path.resolve() for path in outputs}) < len(outputs):
+            raise SettingError(str(outputs[-1]), "is named twice: page, PDF and signed report are files of their own")
         inputs = [*arguments.log, *(arguments.key or []), arguments.registry, arguments.signing_key]
         for path in outputs:
-            _check_output(path, [source for source in inputs if source is not None])
+            check_output(path, [source for source in inputs if source is not None])
         self._signing_key = SigningKey.load(arguments.signing_key) if arguments.signing_key is not None else None
+        self._browser = find_browser(arguments.browser) if self._pdf is not None else None
 
     def write(self, report: Report | StrangerReport) -> None:
+        signed = None
+        if self._signed is not None and self._signing_key is not None:
+            write_text_file(self._signed, as_json(sign_report(report, self._signing_key)))
+            signed = SignedFile(name=self._signed.name, public_key=self._signing_key.public_key)
         if self._page is not None:
             as_data = self._page.suffix == ".json"
-            write_text_file(self._page, _as_json(report) if as_data else render_report(report))
-        if self._signed is not None and self._signing_key is not None:
-            write_text_file(self._signed, _as_json(sign_report(report, self._signing_key)))
+            write_text_file(self._page, as_json(report) if as_data else render_report(report, signed=signed))
+        # Last: if the browser fails, everything else is there.
+        if self._pdf is not None:
+            page = render_report(report, signed=signed, unfolded=True)
+            write_file(self._pdf, print_to_pdf(page, browser=self._browser))
 
 
-def _check_output(path: Path, inputs: list[Path]) -> None:
+def check_output(path: Path, inputs: list[Path]) -> None:
     if not path.parent.is_dir():
         raise SettingError(str(path), "there is no such folder")
     for source in inputs:
@@ -75,7 +106,7 @@ def _check_output(path: Path, inputs: list[Path]) -> None:
             raise SettingError(str(path), "is read by this command; it would be overwritten")
 
 
-def _as_json(content: Any) -> str:
+def as_json(content: Any) -> str:
     # A file too may be looked at in a terminal.
     return spelled_out_json(json.dumps(content, ensure_ascii=False, indent=1)) + "\n"
 
@@ -83,25 +114,30 @@ def _as_json(content: Any) -> str:
 def repeating_command(arguments: argparse.Namespace) -> str:
     """The command that gives this verdict again. Keys appear as file names, never as secrets."""
     words = ["agentmark", "verify", *[_path(path) for path in arguments.log]]
-    for path in arguments.key or []:
-        words += ["--key", _path(path)]
+    words += [word for option in repeating_options(arguments) for word in option]
+    words.append("--for-stranger" if arguments.for_stranger else "--control")
+    # File names need not print, nor be UTF-8: as they are typed, they do and are.
+    return " ".join(map(shell_word, words))
+
+
+def repeating_options(arguments: argparse.Namespace) -> list[list[str]]:
+    """The options that make a difference to the verdict, each with its value."""
+    options = [["--key", _path(path)] for path in arguments.key or []]
     if arguments.registry:
-        words += ["--registry", _path(arguments.registry)]
+        options.append(["--registry", _path(arguments.registry)])
     if arguments.claim is not None:
-        words.append(f"--claim={arguments.claim}")
-    if arguments.find_offset:
-        words += ["--find-offset", f"--session={arguments.session}"]
+        options.append([f"--claim={arguments.claim}"])
+    options += [[_option(name)] for name in ("find_offset", "pool") if getattr(arguments, name)]
+    options += [[f"--session={session}"] for session in arguments.session or []]
+    if arguments.by is not None:
+        options.append(["--by", str(arguments.by)])
     for name, default in _NUMBERS.items():
         value = getattr(arguments, name)
-        words += [] if value == default else [_option(name), f"{value!r}"]
-    for public_key in arguments.public_key or []:
-        words += ["--public-key", public_key]
-    for setting in limits_of(arguments).as_settings():
-        words += ["--limit", setting]
-    words += [_option(name) for name in ("any_key_id", "skip_bad") if getattr(arguments, name)]
-    joined = shlex.join([*words, "--for-stranger" if arguments.for_stranger else "--control"])
-    # File names need not be UTF-8; the report is.
-    return joined.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+        options += [] if value == default else [[_option(name), f"{value!r}"]]
+    options += [["--public-key", public_key] for public_key in arguments.public_key or []]
+    options += [["--limit", setting] for setting in limits_of(arguments).as_settings()]
+    options += [[_option(name)] for name in ("any_key_id", "skip_bad") if getattr(arguments, name)]
+    return options
 
 
 # Options that are a number, with their defaults.
@@ -111,6 +147,7 @@ _NUMBERS = {
     "noise": None,
     "offsets": None,
     "work_limit": DEFAULT_WORK_LIMIT,
+    "fdr": None,
 }
 
 

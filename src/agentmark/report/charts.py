@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from html import escape
 from math import ceil, floor, log10
 
+WIDTH, HEIGHT = 720, 300
+LEFT, RIGHT, TOP, BOTTOM = 56, 16, 14, 40
 LEGEND_ROW, LEGEND_COLUMNS = 20, 4
 
 
@@ -14,15 +16,15 @@ class Frame:
 
     width: int
     height: int
-    left: int = 56
-    right: int = 16
-    top: int = 14
-    bottom: int = 40
+    left: int = LEFT
+    right: int = RIGHT
+    top: int = TOP
+    bottom: int = BOTTOM
     # About so many numbers stand at the axis below.
     ticks: int = 6
 
 
-WIDE = Frame(720, 300)
+WIDE = Frame(WIDTH, HEIGHT)
 # For a phone: drawn for its width, so that the text is not shrunk with the picture.
 NARROW = Frame(340, 260, left=46, right=10, ticks=4)
 
@@ -45,8 +47,8 @@ svg text { font-family:system-ui, sans-serif; }
 .legend { display:flex; gap:.2rem 1.2rem; flex-wrap:wrap; font-size:.88rem; margin:.5rem 0 0; }
 .key::before { content:""; display:inline-block; width:1.4em; border-top:3px solid; margin-right:.5em;
                vertical-align:middle; } .key.dash::before { border-top-style:dashed; }
-svg.narrow { display:none; }
-@media screen and (max-width: 560px) { svg.narrow { display:block; } svg.wide { display:none; } }
+svg.on-phone { display:none; }
+@media screen and (max-width: 560px) { svg.on-phone { display:block; } svg.on-screen { display:none; } }
 """
 
 
@@ -78,7 +80,7 @@ def line_chart(
     legend = "".join(f'<span class="key {line.css_class}">{escape(line.label)}</span>' for line in series)
     legend += f'<span class="key level dash">{escape(threshold[1])}</span>'
     drawings = []
-    for name, frame in (("wide", WIDE), ("narrow", NARROW)):
+    for name, frame in (("on-screen", WIDE), ("on-phone", NARROW)):
         parts = "".join(_line_parts(series, frame, x_label=x_label, y_label=y_label, level=threshold[0], x_max=x_max))
         box = f'viewBox="0 0 {frame.width} {frame.height}"'
         label = f'role="img" aria-label="{escape(y_label)} by {escape(x_label)}"'
@@ -150,7 +152,7 @@ def _line_parts(
 
 def bar_chart(bars: Sequence[Bar]) -> str:
     """Horizontal bars from 0 to 100 % with their intervals: drawn twice, as lines are."""
-    return "".join([_bars(bars, "wide", WIDE.width, 190), _bars(bars, "narrow", NARROW.width, 0)])
+    return "".join([_bars(bars, "on-screen", WIDE.width, 190), _bars(bars, "on-phone", NARROW.width, 0)])
 
 
 def _bars(bars: Sequence[Bar], name: str, width: int, left: int) -> str:

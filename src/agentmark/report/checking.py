@@ -57,7 +57,7 @@ def _signature(report: Report | StrangerReport, signed: SignedFile | None) -> st
         f"<h3>That its author stands by it</h3>{_block([command])}"
         f"<p class=soft>It must print <b>Signed by</b> with this key, and <b>Report</b> {digest}, the SHA-256 of this "
         "report's data. Get the public key from the author, by another way than this page: whoever forges the page "
-        "can put his own key on it. What is signed is the data. With <code>--page new.html</code> the command also "
+        "can put another key on it. What is signed is the data. With <code>--page new.html</code> the command also "
         "writes the page anew from what is signed, so that nothing on it has to be believed.</p>"
     )
 
@@ -75,7 +75,7 @@ def _passed_over(report: Report | StrangerReport) -> str:
 def _again(report: Report | StrangerReport) -> str:
     return (
         f"<h3>That the verdict is what the files say</h3>{_block([report['command']])}"
-        "<p class=soft>This takes the secret key, so that only its holder, and whom he trusts with it, can do it.</p>"
+        "<p class=soft>This takes the secret key: only its holder can do it, or somebody who was given the key for this.</p>"
     )
 
 

@@ -22,6 +22,8 @@ def control_section(report: Report) -> str:
 
 def _reading(verdict: VerdictPart) -> str:
     css, answer = ("yes", "attributed") if verdict["accepted"] else ("none", "not attributed")
+    if len(verdict["found"]) > 1:
+        answer = f"{len(verdict['found']):,} identities found"
     impossible = verdict["outcomes"].get(IMPOSSIBLE, 0)
     rows = [
         f"<b class={css}>{answer}</b>; bound {escape(verdict['bound'])}",
@@ -53,9 +55,10 @@ def finding_section(report: Report) -> str:
         ("Evidence", _evidence_fact(verdict)),
         ("Steps", _step_fact(verdict)),
         *([("Not of this identity", _foreign(report))] if verdict["accepted"] and len(verdict["found"]) < 2 else []),
-        ("More steps needed", _needed(verdict)),
-        ("Runner-up", _runner_up(verdict)),
     ]
+    if len(verdict["found"]) > 1:
+        return f"<h2>The first of them, in detail</h2>{facts(pairs)}"
+    pairs += [("More steps needed", _needed(verdict)), ("Runner-up", _runner_up(verdict))]
     return f"<h2>The finding</h2>{facts(pairs)}"
 
 

@@ -133,7 +133,7 @@ def _several(verdict: VerdictPart) -> str:
     heads = ("identity", "its own steps", "others look so with a probability of at most")
     rows = map(_found_row, found[:IDENTITIES_SHOWN])
     return (
-        f"<p>These records are of <b>{len(found):,} identities</b>, not of one.</p>{table(heads, rows)}{rest}"
+        f"<p><b>{len(found):,} identities</b> are found in these records.</p>{table(heads, rows)}{rest}"
         f"<p class=small>Of {count_text(verdict['used'], 'step')} that count. Which of them are whose is not known for "
         "each: the numbers are the least that is proved.</p>"
     )
@@ -226,7 +226,8 @@ def _on_what(report: Report | StrangerReport, whole: Report | None) -> str:
     more = len(files) - FILES_SHOWN
     rest = f"<p class=small>And {count_text(more, 'more file')}, listed at the end.</p>" if more > 0 else ""
     listed = f"<ul class=files>{''.join(map(_file, files[:FILES_SHOWN]))}</ul>" if files else ""
-    return f"{listed}{rest}<p>{_records(report, whole)}</p>"
+    check = "<p class=small>How to check files and signature: see “How to check it”, after this page.</p>"
+    return f"{listed}{rest}<p>{_records(report, whole)}</p>{check}"
 
 
 def _file(file: InputFile) -> str:
@@ -248,7 +249,8 @@ def _records(report: Report | StrangerReport, whole: Report | None) -> str:
         said.append(f"Read with the key of id {', '.join(keys)}.")
     passed_over = len(report["passed_over"])
     if passed_over:
-        said.append(f"{count_text(passed_over, 'place')} that could not be read passed over: listed in the details.")
+        were = "was" if passed_over == 1 else "were"
+        said.append(f"{count_text(passed_over, 'place')} could not be read and {were} passed over: see the details.")
     return " ".join(said)
 
 
@@ -268,7 +270,9 @@ def _not_proved(report: Report | StrangerReport, whole: Report | None) -> list[s
         "It says nothing of records that are not here.",
     ]
     if verdict["accepted"] and verdict["identity"] is not None:
-        said.append("That the number in the mark belongs to this name stands in the key holder's registry.")
+        said.append("Which number in the mark belongs to which name is written in the key holder's registry.")
+    if whole is not None and verdict["accepted"] and whole["verdict"]["contradicting"]:
+        said.append("Steps of others, who are not named here, may be among the records.")
     if whole is not None:
         said += _gaps(whole)
     return said

@@ -30,4 +30,5 @@ def set_aside(verdict: VerdictPart) -> str:
     largest = sorted(aside, key=lambda outcome: -aside[outcome])
     reasons = [f"{aside[outcome]:,} {outcome} ({OUTCOME_MEANING.get(outcome, '-')})" for outcome in largest]
     shown = "; ".join(reasons[:REASONS_SHOWN]) + ("; and others" if len(reasons) > REASONS_SHOWN else "")
-    return f"{count_text(sum(aside.values()), 'record')} set aside: {shown}."
+    total = sum(aside.values())
+    return f"{count_text(total, 'record')} {'was' if total == 1 else 'were'} set aside: {shown}."

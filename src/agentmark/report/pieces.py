@@ -12,7 +12,7 @@ def table(heads: Sequence[str], rows: Iterable[Sequence[str]], *, numbers: Seque
     """Cells are HTML. On a phone each row becomes a block, and each cell but the first says what it is."""
     right = [" class=n" if i in numbers else "" for i in range(len(heads))]
     opened = [f"<td{right[i]}" + (f' data-label="{head}">' if i else ">") for i, head in enumerate(heads)]
-    head = "".join(f"<th{right[i]}>{head}" for i, head in enumerate(heads))
+    head = "".join(f"<th scope=col{right[i]}>{head}" for i, head in enumerate(heads))
     body = "\n".join("<tr>" + "".join(start + cell for start, cell in zip(opened, row, strict=True)) for row in rows)
     return f'<table class="fold {css}"><thead><tr>{head}</thead><tbody>{body}</tbody></table>'
 

@@ -1,5 +1,6 @@
 """Signed reports: Ed25519 over the canonical bytes, so that a report can be relied on without the shared key."""
 
+from enum import Enum
 from hashlib import sha256
 from typing import Any, TypedDict
 
@@ -7,16 +8,32 @@ from agentmark.core.canonical import canonical_bytes
 from agentmark.core.errors import AgentMarkError, ContextError
 from agentmark.keys.signing import SigningKey, check_public_key, verify_signature
 from agentmark.report.parts import REPORT_VERSION, Report, StrangerReport
+from agentmark.report.roll_content import IDENTITY_VERSION, ROLL_VERSION, IdentityReport, RollReport
 from agentmark.report.shape import shape_fault
 
 REPORT_LABEL = b"agentmark/1 report"
 ALGORITHM = "Ed25519"
+
+AnyReport = Report | StrangerReport | RollReport | IdentityReport
 
 
 class SignaturePart(TypedDict):
     algorithm: str
     public_key: str
     value: str
+
+
+class SignatureOutcome(Enum):
+    """What a signature shows. Only with the first may what the file says be relied on."""
+
+    # By the key that was asked for; if none was, by the key that the file states.
+    SIGNED = "signed"
+    # Not what was signed with the key that the file states.
+    ALTERED = "altered"
+    # As it was signed, with the key that the file states. That is not the key that was asked for.
+    OTHER_KEY = "by another key"
+    # The file states another key than was asked for, and is not as that key signed it: altered, or made up.
+    NEITHER = "neither"
 
 
 class SignedReportError(AgentMarkError, ValueError):
@@ -28,12 +45,12 @@ class SignedReportError(AgentMarkError, ValueError):
         self.fault = fault
 
 
-def report_digest(report: Report | StrangerReport) -> str:
+def report_digest(report: AnyReport) -> str:
     """SHA-256 of the canonical bytes: names this report on the page and in the signed file alike."""
     return sha256(canonical_bytes(report)).hexdigest()
 
 
-def sign_report(report: Report | StrangerReport, key: SigningKey) -> dict[str, Any]:
+def sign_report(report: AnyReport, key: SigningKey) -> dict[str, Any]:
     """The report with its signature beside it."""
     return {
         "report": report,
@@ -49,22 +66,34 @@ def check_report(signed: object, *, public_key: str | None = None) -> str | None
     """The public key that signed this report, or None when the signature is not of this report or not by that key.
 
     Without `public_key` it only shows that the holder of the key inside the file signed it, whoever that is. What they
-    signed must be a report: exactly its members, of their types, at every level.
+    signed must be a report: exactly its members, of their types, at every level. `judge_signature` says why not.
     """
+    outcome, signer = judge_signature(signed, public_key=public_key)
+    return signer if outcome is SignatureOutcome.SIGNED else None
+
+
+def judge_signature(signed: object, *, public_key: str | None = None) -> tuple[SignatureOutcome, str]:
+    """What the signature of a file shows, and the public key that the file states."""
     report, signature = _parts(signed)
-    signer = signature["public_key"]
-    if public_key is not None and signer != check_public_key(public_key):
-        return None
+    signer, value = signature["public_key"], signature["value"]
+    asked_for = signer if public_key is None else check_public_key(public_key)
     try:
         message = canonical_bytes(report)
     except ContextError as error:
         raise SignedReportError(f"{error.field}: {error.fault}") from None
-    if not verify_signature(signer, REPORT_LABEL, message, signature["value"]):
-        return None
-    fault = shape_fault(report, StrangerReport if "view" in report else Report, "report")
+    intact = verify_signature(signer, REPORT_LABEL, message, value)
+    if signer != asked_for:
+        if intact:
+            return SignatureOutcome.OTHER_KEY, signer
+        # If it is as the asked key signed it, only the key that the file states was changed: altered all the same.
+        by_asked = verify_signature(asked_for, REPORT_LABEL, message, value)
+        return SignatureOutcome.ALTERED if by_asked else SignatureOutcome.NEITHER, signer
+    if not intact:
+        return SignatureOutcome.ALTERED, signer
+    fault = shape_fault(report, _kind(report), "report")
     if fault is not None:
         raise SignedReportError(fault)
-    return signer
+    return SignatureOutcome.SIGNED, signer
 
 
 def _parts(signed: object) -> tuple[dict[str, Any], SignaturePart]:
@@ -76,7 +105,20 @@ def _parts(signed: object) -> tuple[dict[str, Any], SignaturePart]:
         raise SignedReportError(fault)
     if signature["algorithm"] != ALGORITHM:
         raise SignedReportError(f"signature.algorithm is not {ALGORITHM}")
-    version = report.get("agentmark_report") if isinstance(report, dict) else None
-    if type(version) is not int or version != REPORT_VERSION:
-        raise SignedReportError(f"report.agentmark_report is not {REPORT_VERSION}, the version that this build reads")
+    _kind(report)
     return report, signature
+
+
+# The member that says which kind of report it is, and the version of that kind that this build reads.
+_ROLLS = {"agentmark_roll": (ROLL_VERSION, RollReport), "agentmark_roll_identity": (IDENTITY_VERSION, IdentityReport)}
+
+
+def _kind(report: Any) -> type:
+    members = report if isinstance(report, dict) else {}
+    single = REPORT_VERSION, StrangerReport if "view" in members else Report
+    name = next((name for name in _ROLLS if name in members), "agentmark_report")
+    version, kind = _ROLLS.get(name, single)
+    stated = members.get(name)
+    if type(stated) is not int or stated != version:
+        raise SignedReportError(f"report.{name} is not {version}, the version that this build reads")
+    return kind

@@ -15,7 +15,7 @@ h1 { font-size:1rem; font-weight:600; color:var(--soft); margin:0 0 .6rem; }
 .glossary { font-size:.88rem; grid-template-columns:9rem 1fr; gap:.2rem 1rem; }
 .check, .experts { border-top:1px solid var(--rule); padding-top:1.4rem; }
 .experts { font-size:1.35rem; }
-h2 { font-size:1.15rem; margin:2.4rem 0 .6rem; } h3 { font-size:.95rem; margin:0 0 .3rem; color:var(--soft); }
+h2 { font-size:1.15rem; margin:2.4rem 0 .6rem; } h3 { font-size:.95rem; margin:1.1rem 0 .3rem; color:var(--soft); } .panel h3 { margin-top:0; }
 p { margin:.5rem 0; } .soft { color:var(--soft); font-size:.9rem; }
 .panel { background:var(--panel); border:1px solid var(--rule); border-radius:8px; margin:.8rem 0;
          padding:1rem 1.1rem; }
@@ -56,11 +56,11 @@ ul { margin:.4rem 0; padding-left:1.2rem; }
   .fold td[data-label]::before { content:attr(data-label) ": "; color:var(--soft); }
 }
 @media print {
-  :root { color-scheme:light; --ink:#1c2430; --soft:#4a5361; --paper:#fff; --panel:#f5f7fa; --rule:#cbd2da; --f:#2563a8;
+  :root { font-size:13px; color-scheme:light; --ink:#1c2430; --soft:#4a5361; --paper:#fff; --panel:#f5f7fa; --rule:#cbd2da; --f:#2563a8;
           --r:#1f8a5b; --base:#7a8594; --bad:#b3413a; --warn:#946200; --alt:#7a4fb0; }
   body { margin:0; padding:0; max-width:none; font-size:10pt; line-height:1.45; }
   tr, figure { break-inside:avoid; } h2, h3 { break-after:avoid; }
-  * { print-color-adjust:exact; -webkit-print-color-adjust:exact; }
+  * { print-color-adjust:exact; -webkit-print-color-adjust:exact; font-variant-ligatures:none; }
   details::details-content { content-visibility:visible; block-size:auto; } summary { display:none; }
   .first { break-after:page; font-size:9.2pt; line-height:1.36; } .check { border:0; padding:0; margin-top:0; }
   .first h2 { margin:.7rem 0 .15rem; font-size:10.5pt; } .first p { margin:.2rem 0; }

@@ -8,7 +8,7 @@ from typing import SupportsIndex
 
 from agentmark.core.costs import DEFAULT_WORK_LIMIT, EVIDENCE_STEP
 from agentmark.core.evidence import NOISE_RATES, Evidence
-from agentmark.core.payload import PayloadLike, payload_to_int
+from agentmark.core.payload import PayloadLike, number_in_words, payload_to_int
 from agentmark.core.symbols import Reading
 from agentmark.core.theory import SMALLEST_RATE, false_positive_rate
 from agentmark.errors import SettingError
@@ -69,17 +69,22 @@ class Judge:
         """A judge that pays for this many questions of which its own is one."""
         return replace(self, prices=self.prices.for_tries(tries))
 
-    def verdict(self, intake: Intake, claim: PayloadLike = None) -> Verdict:
-        """What identity does this log carry, or (with a claim) does it carry this one?"""
+    def verdict(self, intake: Intake, claim: PayloadLike = None, *, offered: Sequence[int] = ()) -> Verdict:
+        """What identity does this log carry, or (with a claim) does it carry this one?
+
+        `offered` are payloads to look at first: found in other logs, say. They cost what every payload costs.
+        """
         work = Work(self.work_limit)
         readings = intake.readings
         eliminated = eliminate(readings, intake.payload_len, work)
         # (6) Look for payloads that may explain the steps. How one was found does not matter to its evidence.
-        claimed = self._claimed(claim, intake)
+        claimed = self.claimed(claim, intake)
         if claimed is not None:
             proposals = Proposals((Candidate(claimed, Route.CLAIM),))
         else:
-            proposals = self._searcher.propose(readings, intake.payload_len, work, eliminated=eliminated)
+            proposals = self._searcher.propose(
+                readings, intake.payload_len, work, eliminated=eliminated, offered=offered
+            )
 
         # (7) Judge the best as a claim, with every identity that was tried paid for.
         unique = {candidate.payload: candidate for candidate in reversed(proposals.candidates)}
@@ -152,7 +157,7 @@ class Judge:
     def _registry(self) -> Registry | None:
         return self.prices.registry
 
-    def _claimed(self, claim: PayloadLike, intake: Intake) -> int | None:
+    def claimed(self, claim: PayloadLike, intake: Intake) -> int | None:
         """The payload that is claimed: a name in the registry, or whatever a payload can be."""
         if claim is None:
             return None
@@ -169,10 +174,22 @@ class Judge:
         if isinstance(claim, SupportsIndex) and not isinstance(claim, bool):
             number = index(claim)
             if not 0 <= number < 1 << intake.payload_len:
-                shown = number if number.bit_length() <= 64 else f"a number of {number.bit_length()} bits"
-                raise SettingError("claim", f"{shown} does not fit {intake.payload_len} bits")
+                raise SettingError("claim", f"{number_in_words(number)} does not fit {intake.payload_len} bits")
             return number
         return payload_to_int(claim, intake.payload_len)[0]
+
+    def evidence(self, readings: Sequence[Reading], payload: int, work: Work) -> Evidence:
+        """What the steps say for a payload."""
+        return self._searcher.evidence(readings, payload, work)
+
+    def proposed(self, readings: list[Reading], payload_len: int, work: Work) -> list[int]:
+        """Payloads that may explain these steps, likeliest not first."""
+        proposals = self._searcher.propose(readings, payload_len, work)
+        return list(dict.fromkeys([candidate.payload for candidate in proposals.candidates]))
+
+    def recognised(self, intake: Intake, payloads: Sequence[int]) -> list[int]:
+        """Those of these payloads that this log would name. Linear in the log, and cheap for hundreds of payloads."""
+        return self._searcher.recognised(intake.readings, payloads, intake.payload_len, Work(self.work_limit))
 
     def _weigh(self, candidate: Candidate, readings: Sequence[Reading], payload_len: int, work: Work) -> _Weighed:
         claimed = candidate.route is Route.CLAIM

@@ -55,7 +55,7 @@ class FoundIdentity:
     @property
     def bound_text(self) -> str:
         """The bound as text that is rounded up, so that it is still a bound."""
-        return _upper(self.false_positive_rate)
+        return rate_text(self.false_positive_rate)
 
     @property
     def name(self) -> str:
@@ -168,7 +168,7 @@ class Verdict:
     @property
     def bound_text(self) -> str:
         """The same as text that is rounded up, so that it is still a bound."""
-        return _upper(self.false_positive_rate)
+        return rate_text(self.false_positive_rate)
 
     @property
     def accepted(self) -> bool:
@@ -448,7 +448,7 @@ class Placement:
     verdict: Verdict
 
 
-def _upper(rate: float) -> str:
+def rate_text(rate: float) -> str:
     """A rate as text that is not smaller than the rate."""
     if rate <= SMALLEST_RATE:
         return f"{SMALLEST_RATE:.0e}"

@@ -76,7 +76,7 @@ def _sample_records(sample: Mapping[str, Any]) -> Iterator[tuple[str, object]]:
         if raw is not None:
             yield f"metadata {number}", attachments.resolve(raw)
     for number, event in enumerate(as_list(sample.get("events")), start=1):
-        if as_object(event).get("event") == "info":
+        if isinstance(event, dict) and event.get("event") == "info":
             yield f"event {number}", _in_info(event, attachments)
 
 
