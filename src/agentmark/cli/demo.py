@@ -61,10 +61,9 @@ def run(arguments: argparse.Namespace) -> int:
     from agentmark.demo.text import render_text
 
     program = own_command()
-    progress = ProgressLine()
-    progress.say("this takes about ten seconds")
-    result = run_demo(arguments.out, seed=arguments.seed, progress=progress)
-    progress.clear()
+    with ProgressLine() as progress:
+        progress.say("this takes about ten seconds")
+        result = run_demo(arguments.out, seed=arguments.seed, progress=progress)
     write_text_file(result.page, render_page(result, program))
     print("\n".join(map(printable, render_text(result, program))))
     return EXIT_ATTRIBUTED if all(recovery.verdict.accepted for recovery in result.recoveries) else EXIT_NOT_ATTRIBUTED
@@ -82,8 +81,7 @@ def _run_with_model(arguments: argparse.Namespace) -> int:
     if not 0 < minutes < float("inf"):
         raise SettingError("--minutes", f"{minutes} is not a time")
     program = own_command()
-    progress = ProgressLine()
-    with open_model(arguments) as model:
+    with open_model(arguments) as model, ProgressLine() as progress:
         progress.say(f"{model.chat.model} is ready: {task_count} tasks, at most {minutes:g} minutes")
         result = run_model_demo(
             arguments.out,
@@ -96,7 +94,6 @@ def _run_with_model(arguments: argparse.Namespace) -> int:
             minutes=minutes,
             progress=progress,
         )
-    progress.clear()
     write_text_file(result.page, render_model_page(result, program))
     print("\n".join(map(printable, render_model_text(result, program))))
     return EXIT_ATTRIBUTED if result.recovery.verdict.accepted else EXIT_NOT_ATTRIBUTED
