@@ -90,21 +90,21 @@ def test_the_demo_on_an_endpoint(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert "right key:   Attributed to 'acme-eu'" in said.out
     assert "wrong key:   Not attributed" in said.out
     assert "near chance" not in said.out
-    assert "12 tasks, at most 60 minutes" in said.err
+    assert "18 tasks, at most 60 minutes" in said.err
     assert re.search(r"a decision takes \d+ s here; about \d+ (s|min) left", said.err)
     begun, asked, endings = counts_of(said.out)
-    assert (begun, asked) == (12, 12)
-    assert sum(endings.values()) == 12
+    assert (begun, asked) == (18, 18)
+    assert sum(endings.values()) == 18
     assert endings["done"] > 0, "it answers with the two words that two tasks ask for"
     ends = re.findall(
-        r"task (\d+) of 12 (done|not done) \((\d+) decisions?\); (\d+) done, (\d+) decisions? in", said.err
+        r"task (\d+) of 18 (done|not done) \((\d+) decisions?\); (\d+) done, (\d+) decisions? in", said.err
     )
-    assert [int(number) for number, *_ in ends] == list(range(1, 13))
+    assert [int(number) for number, *_ in ends] == list(range(1, 19))
     assert [int(done) for *_, done, _ in ends] == list(accumulate(ending == "done" for _, ending, *_ in ends))
     assert [int(total) for *_, total in ends] == list(accumulate(int(steps) for _, _, steps, *_ in ends))
     page = (tmp_path / "model.html").read_text(encoding="utf-8")
     assert "fake</bdi> worked in an office" in page
-    assert f"{endings.get('done', 0)} of 12 tasks done" in page
+    assert f"{endings.get('done', 0)} of 18 tasks done" in page
     assert "Attributed to" in page
     records = list(open_log(tmp_path / "log-model.jsonl"))
     assert len(records) == int(ends[-1][-1])

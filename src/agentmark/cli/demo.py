@@ -39,7 +39,7 @@ def add_parser(commands: Any) -> None:
         "--tasks",
         type=int,
         metavar="N",
-        help="how many tasks the model is given (default: 12); more make the verdict surer",
+        help="how many tasks the model is given (default: 18); more make the verdict surer",
     )
     parser.add_argument(
         "--minutes",

@@ -49,11 +49,15 @@ class Assistant:
     def work(
         self, task: Task, decider: Decider, *, max_steps: int, may_go_on: Callable[[int], bool] = lambda _: True
     ) -> Episode:
-        """Decide and act until the model answers, the steps are used up, or `may_go_on`, which is told how many were
-        taken before each decision but the first, says no."""
+        """Decide and act until the task is done, the model answers, the steps are used up, or `may_go_on` says no: it
+        is asked after each step, and told how many there were.
+
+        The user sees when it is done, and stops the work: small models do not know when to, and would undo it.
+        """
         office, steps = Office(), list[tuple[str, str]]()
-        bill, in_time = _Bill(), True
-        while len(steps) < max_steps and office.answer is None and in_time:
+        bill, ending = _Bill(), Ending.CUT_SHORT
+        may_decide = True
+        while may_decide:
             tools = office.tools()
             messages = _messages(task, steps)
             decision = decider.decide([*[tool.candidate for tool in tools.values()], ANSWER_OPTION], messages)
@@ -68,9 +72,10 @@ class Assistant:
                 said = tools[behavior].call(arguments)
                 steps.append((_call(behavior, arguments), said))
             decider.observe(decision, behavior)
-            in_time = may_go_on(len(steps))
-        is_over = len(steps) == max_steps or office.answer is not None
-        ending = Ending.DONE if task.done(office) else Ending.NOT_DONE if is_over else Ending.CUT_SHORT
+            may_decide = may_go_on(len(steps))
+            if task.done(office) or office.answer is not None or len(steps) == max_steps:
+                ending = Ending.DONE if task.done(office) else Ending.NOT_DONE
+                break
         return Episode(task.request, ending, tuple(steps), bill.input_tokens, bill.output_tokens)
 
     def _answer(self, messages: list[Message], bill: "_Bill") -> str:

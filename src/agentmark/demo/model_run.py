@@ -25,8 +25,8 @@ from agentmark.log.read.open import open_log
 from agentmark.record import StepRecord
 
 LOG_NAME = "log-model.jsonl"
-# Each task twice: that usually makes enough decisions to name a tenant after the damage.
-DEFAULT_TASKS, DEFAULT_MINUTES = 2 * len(TASKS), 5.0
+# Each task three times: that usually makes enough decisions to name a tenant after the damage.
+DEFAULT_TASKS, DEFAULT_MINUTES = 3 * len(TASKS), 5.0
 # No task takes more than three decisions when they are right.
 MAX_STEPS = 6
 

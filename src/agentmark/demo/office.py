@@ -100,7 +100,7 @@ class Tool:
         return self.function(**arguments)
 
 
-ANSWER_OPTION = Candidate(ANSWER, "tell the user")
+ANSWER_OPTION = Candidate(ANSWER, "nothing is left to do but to tell the user")
 
 
 @dataclass(frozen=True, slots=True)
