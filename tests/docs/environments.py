@@ -67,9 +67,7 @@ def _install(line: str, folder: Path, pins: Path) -> None:
     environment = os.environ | {"PATH": f"{folder / 'bin'}:{os.environ['PATH']}"}
     if line.startswith("pip"):  # The Makefile has pins of its own.
         environment |= {"PIP_CONSTRAINT": str(pins), "PIP_DISABLE_PIP_VERSION_CHECK": "1", "PIP_QUIET": "1"}
-    done = subprocess.run(
-        ["bash", "-c", line], cwd=ROOT, env=environment, capture_output=True, text=True, check=False
-    )
+    done = subprocess.run(["bash", "-c", line], cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
     if done.returncode:
         raise RuntimeError(f"{line}\n{done.stderr}")
 

@@ -81,7 +81,7 @@ def test_python_is_one_program_and_commands_share_a_terminal(tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("before", "after", "said"),
     [
-        ("assert value == 6", "assert value == 7", 'line 18, in <module>'),
+        ("assert value == 6", "assert value == 7", "line 18, in <module>"),
         ("assert value == 6", "import sys; sys.exit(0)", "line 18: "),
         ("$ false   # exits with 1", "$ false", "line 14: $ false\n\nexits with 1, and the page says 0"),
         ("$ false   # exits with 1", "$ true   # exits with 1", "exits with 0, and the page says 1"),

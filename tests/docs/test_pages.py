@@ -34,16 +34,22 @@ class Illustration:
     reason: str
 
     def shows(self, page: str, command: str) -> bool:
-        return bool(re.fullmatch(self.pages, page)) and bool(re.fullmatch(self.command, command.partition("  #")[0].strip()))
+        return bool(re.fullmatch(self.pages, page)) and bool(
+            re.fullmatch(self.command, command.partition("  #")[0].strip())
+        )
 
 
 # The only blocks that are not run. Patterns for the page and the whole command, without its comment.
 ILLUSTRATIONS = [
     Illustration(r"README\.md", r"make test", "it would run this test"),
     Illustration(r"CONTRIBUTING\.md", r"make [\w-]+", "each of them is a run of tests, or of hours"),
-    Illustration(r"docs/testing\.md", r"make fuzz .*|\.venvs/fuzz/.*", "minutes of chance inputs, and a failure to repeat"),
     Illustration(
-        r"docs/results/\w+\.md", r"(AGENTMARK_GGUF=\S+ )?\S*agentmark lab run .*", "hours; `make test-lab` runs each, quick"
+        r"docs/testing\.md", r"make fuzz .*|\.venvs/fuzz/.*", "minutes of chance inputs, and a failure to repeat"
+    ),
+    Illustration(
+        r"docs/results/\w+\.md",
+        r"(AGENTMARK_GGUF=\S+ )?\S*agentmark lab run .*",
+        "hours; `make test-lab` runs each, quick",
     ),
     Illustration(r"docs/lab\.md", r"\S+ lab run all.*", "hours; `make test-lab` runs all of it, quick"),
     Illustration(r"docs/[\w-]+\.md", r".*https://HOST/v1.*", "an endpoint of the reader's"),
@@ -107,9 +113,7 @@ def test_every_block_runs_as_pasted(name: str, tmp_path: Path) -> None:
     assert done.returncode == 0, f"{name}, {done.stderr or done.stdout}"
 
 
-def run_in_a_clone(
-    steps: list[dict[str, object]], environment: Path, folder: Path
-) -> subprocess.CompletedProcess[str]:
+def run_in_a_clone(steps: list[dict[str, object]], environment: Path, folder: Path) -> subprocess.CompletedProcess[str]:
     work, home = folder / "work", folder / "home"
     work.mkdir()
     home.mkdir()
@@ -136,7 +140,9 @@ def test_blocks_name_a_language_and_only_those_that_run_hold_commands(name: str)
         if block.language == "console":
             assert commands_of(block)
         elif block.language == "text":
-            commands = re.findall(r"^(?:\$ |agentmark |make |pip |python |import |from ).*", block.text, flags=re.MULTILINE)
+            commands = re.findall(
+                r"^(?:\$ |agentmark |make |pip |python |import |from ).*", block.text, flags=re.MULTILINE
+            )
             assert commands == [], f"line {block.line}: call it console or python, and it runs"
 
 
@@ -173,7 +179,9 @@ def test_commands_of_ours_work_where_the_reader_stands() -> None:
         lines = [command.text for command in all_commands(page)]
         ours = [line for line in lines if re.match(r"agentmark |pip ", line) and not is_illustration(name, line)]
         if ours:
-            assert any(line.partition("  #")[0].strip() == ". .venv/bin/activate" for line in lines[: lines.index(ours[0])]), name
+            assert any(
+                line.partition("  #")[0].strip() == ". .venv/bin/activate" for line in lines[: lines.index(ours[0])]
+            ), name
 
 
 def python_blocks(page: Path) -> list[Block]:

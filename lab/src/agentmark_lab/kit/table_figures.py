@@ -159,8 +159,9 @@ def _at_largest(overview: Figure) -> Figure:
     curves = []
     for curve in overview.curves:
         points = zip(curve.x, curve.y, curve.low or curve.y, curve.high or curve.y, strict=True)
-        columns = zip(*[(float(kept[int(x)]), *rest) for x, *rest in points if int(x) in kept], strict=True)
-        curves.append(Curve(curve.label, *[list(column) for column in columns]))
+        shown = [(float(kept[int(x)]), *rest) for x, *rest in points if int(x) in kept]
+        if shown:
+            curves.append(Curve(curve.label, *[list(column) for column in zip(*shown, strict=True)]))
     title = "Does the agent still succeed as often as without a mark?"
     return Figure("success", title, "", "points of success, 95 % interval", curves, x_names=[names[x] for x in kept])
 
