@@ -81,8 +81,8 @@ def _alone(lock: Path) -> Iterator[None]:
         yield
 
 
-def clone(into: Path, environment: Path) -> Path:
-    """A copy of the project as a reader has it after cloning, with the environment in its place."""
+def clone(into: Path, environment: Path | None = None) -> Path:
+    """A copy of the project as a reader has it after cloning, with the environment in its place, if there is one."""
     folder = into / "clone"
     folder.mkdir()
     for path in ROOT.iterdir():
@@ -92,7 +92,8 @@ def clone(into: Path, environment: Path) -> Path:
             shutil.copytree(path, folder / path.name, ignore=shutil.ignore_patterns(*_LEFT_OUT))
         else:
             shutil.copy2(path, folder)
-    (folder / ".venv").symlink_to(environment, target_is_directory=True)
+    if environment is not None:
+        (folder / ".venv").symlink_to(environment, target_is_directory=True)
     if (VENVS / "lab").exists():
         (folder / ".venvs").symlink_to(VENVS, target_is_directory=True)
     return folder

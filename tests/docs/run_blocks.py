@@ -1,4 +1,4 @@
-"""Runs the blocks of one page, as a reader would who pastes them: `python run_blocks.py STEPS` in the page's environment.
+"""Runs the blocks of one page as a reader would who pastes them: `python run_blocks.py STEPS`, in its environment.
 
 STEPS is a JSON file: the steps of the page in their order, each with its kind, its line and its text, and a command
 with the status it must exit with. Python blocks are one program, and commands are typed into one terminal, in the
@@ -14,7 +14,6 @@ import traceback
 import types
 from pathlib import Path
 from typing import IO
-
 
 # A command that runs until it is interrupted is given so long to get going.
 ENDLESS_S = 8

@@ -6,6 +6,7 @@ stand in the pages themselves.
 """
 
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -14,6 +15,7 @@ from pathlib import Path
 
 import environments
 import pytest
+from agentmark_lab.catalogue import EXPERIMENTS
 from blocks import ROOT, Block, Command, blocks_of, commands_of, name_of, pages, steps_of
 
 PAGES = {name_of(page): page for page in pages()}
@@ -23,6 +25,7 @@ SMALL = {"http", "signed"}
 # So do pages whose commands simulate for half a minute.
 LONG = {"docs/power.md", "docs/production.md"}
 PATIENCE_S = 900
+LIKE_A_COMMAND = re.compile(r"(\$|agentmark|make|pip|python|import|from) ")
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,15 +37,13 @@ class Illustration:
     reason: str
 
     def shows(self, page: str, command: str) -> bool:
-        return bool(re.fullmatch(self.pages, page)) and bool(
-            re.fullmatch(self.command, command.partition("  #")[0].strip())
-        )
+        return bool(re.fullmatch(self.pages, page) and re.fullmatch(self.command, without_comment(command)))
 
 
 # The only blocks that are not run. Patterns for the page and the whole command, without its comment.
 ILLUSTRATIONS = [
     Illustration(r"README\.md", r"make test", "it would run this test"),
-    Illustration(r"CONTRIBUTING\.md", r"make [\w-]+", "each of them is a run of tests, or of hours"),
+    Illustration(r"CONTRIBUTING\.md", r"make [\w-]+", "the project's own tests and tools; .ci/run has those that fit"),
     Illustration(
         r"docs/testing\.md", r"make fuzz .*|\.venvs/fuzz/.*", "minutes of chance inputs, and a failure to repeat"
     ),
@@ -55,6 +56,10 @@ ILLUSTRATIONS = [
     Illustration(r"docs/[\w-]+\.md", r".*https://HOST/v1.*", "an endpoint of the reader's"),
     Illustration(r"docs/[\w-]+\.md", r".*my-model\.gguf.*", "a model of the reader's"),
 ]
+
+
+def without_comment(command: str) -> str:
+    return re.sub(r"\s+#.*", "", command)
 
 
 def all_commands(page: Path) -> list[Command]:
@@ -134,6 +139,21 @@ def run_in_a_clone(steps: list[dict[str, object]], environment: Path, folder: Pa
         shutil.rmtree(reader)
 
 
+@pytest.mark.slow
+def test_the_first_command_makes_the_environment_that_pages_count_on(tmp_path: Path) -> None:
+    """In a clone that has none: what the other tests find made is made here as the front page says."""
+    lines = [without_comment(command.text) for command in all_commands(PAGES["README.md"])]
+    assert lines[0] == "make demo"
+    place = lines.index(". .venv/bin/activate")
+    first = "\n".join(["set -e", "make demo", lines[place], "agentmark verify --help"])
+    reader = environments.clone(tmp_path)
+    settings = {name: value for name, value in os.environ.items() if name.startswith("PIP_")}
+    outside = environments.surroundings(Path.home()) | settings
+    done = subprocess.run(["bash", "-c", first], cwd=reader, env=outside, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert (reader / "demo-output").is_dir()
+
+
 @pytest.mark.parametrize("name", PAGES)
 def test_blocks_name_a_language_and_only_those_that_run_hold_commands(name: str) -> None:
     for block in blocks_of(PAGES[name].read_text("utf-8")):
@@ -171,6 +191,13 @@ def test_illustrations_of_make_name_targets() -> None:
     named = {re.match(r"make ([a-z-]+)", command)[1] for command in shown if command.startswith("make ")}
     assert len(named) > 10
     assert {name for name in named - targets if not name.startswith("test-adapter-")} == set()
+
+
+def test_illustrations_of_the_lab_name_experiments() -> None:
+    shown = [command.text for page in PAGES.values() for command in all_commands(page)]
+    named = {found[1] for command in shown if (found := re.search(r"lab run (\w+)", command))}
+    assert len(named) > 30
+    assert named - {*EXPERIMENTS, "all"} == set()
 
 
 def test_commands_of_ours_work_where_the_reader_stands() -> None:
