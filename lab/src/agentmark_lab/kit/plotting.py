@@ -27,8 +27,8 @@ def draw(figure: Figure, folder: Path) -> list[Path]:
     canvas, axes = pyplot.subplots(figsize=(width, height), layout="constrained")
     _plot(figure, axes)
     # Points leave no corner free.
-    beside = {} if figure.x_names is None else {"loc": "center left", "bbox_to_anchor": (1, 0.5)}
-    axes.legend(frameon=False, fontsize=9, **beside)
+    place: dict[str, Any] = {} if figure.x_names is None else {"loc": "center left", "bbox_to_anchor": (1, 0.5)}
+    axes.legend(frameon=False, fontsize=9, **place)
     return _written(figure.name, canvas, pyplot, folder)
 
 
