@@ -1,12 +1,15 @@
 """Strategies and small builders that several test files use."""
 
+import argparse
 import random
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from hypothesis import strategies as st
 
-from agentmark import BehaviorDistribution, Embedder, SharedKey, StepRecord
+from agentmark import BehaviorDistribution, Embedder, SharedKey, StepRecord, Verifier
+from agentmark.cli.main import SUMMARIES, load_command
 from agentmark.core import statistics
+from agentmark.verify.state import LogState, accumulate
 
 NAMES = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=8)
 TICKET_WEIGHTS = {"Search": 0.40, "Book": 0.25, "Pay": 0.15, "Check-in": 0.12, "Modify": 0.08}
@@ -53,3 +56,37 @@ def marked_log(
 
 def through_json(records: Iterable[StepRecord]) -> list[StepRecord]:
     return [StepRecord.from_json(record.to_json()) for record in records]
+
+
+def command_parsers() -> dict[str, argparse.ArgumentParser]:
+    """The commands there are, each with its parser; without the lab, which is another distribution."""
+    commands = argparse.ArgumentParser(prog="agentmark").add_subparsers()
+    for name in SUMMARIES:
+        if name != "lab" and name not in commands.choices:
+            load_command(name, commands)
+    return dict(commands.choices)
+
+
+EVEN = {"north": 0.25, "east": 0.25, "south": 0.25, "west": 0.25}
+
+
+def logs_of_strangers(
+    rng: random.Random,
+    lengths: Sequence[int],
+    *,
+    name: str,
+    payload: int = 9,
+    payload_len: int = 4,
+    key: SharedKey | None = None,
+) -> list[list[StepRecord]]:
+    """Logs of so many steps each, of two bits each, made with a key that nobody has (or with the one given)."""
+    embedder = Embedder(key or SharedKey(rng.randbytes(32)), payload, payload_len=payload_len)
+    sessions = [embedder.session(f"{name} {i}") for i in range(len(lengths))]
+    return [
+        [session.choose(EVEN).record for _ in range(steps)] for session, steps in zip(sessions, lengths, strict=True)
+    ]
+
+
+def state_of(verifier: Verifier, records: Iterable[StepRecord]) -> LogState:
+    """What the records say under the verifier's keys."""
+    return accumulate(records, verifier.keys)

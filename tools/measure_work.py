@@ -11,11 +11,11 @@ import time
 from collections.abc import Callable
 from functools import partial
 
-from agentmark.core import costs
 from agentmark.core.distribution import TOTAL_WEIGHT, BehaviorDistribution
 from agentmark.core.schemes import SCHEMES
 from agentmark.core.statistics import dirichlet, named
 from agentmark.core.symbols import SymbolSet
+from agentmark.core.work_limit import DEFAULT_WORK_LIMIT
 from agentmark.verify.search.clean import eliminate
 from agentmark.verify.search.information_sets import likely_payloads
 from agentmark.verify.search.registry_scan import scan
@@ -63,7 +63,7 @@ def show_reading(what: str, weights: dict[str, float], rng: random.Random) -> No
         line(f"reading {scheme.name}, {what}", cost, fastest(lambda read=read: read()))
 
 
-def show(what: str, search: Callable[[Work], object], limit: float = costs.DEFAULT_WORK_LIMIT) -> None:
+def show(what: str, search: Callable[[Work], object], limit: float = DEFAULT_WORK_LIMIT) -> None:
     work = Work(limit)
     search(work)
     line(what, work.spent, fastest(lambda: search(Work(limit))))

@@ -1,10 +1,9 @@
 """AgentMark: an identity hidden in an agent's decisions, as likely as they were, and read back from its log."""
 
-from importlib import import_module
-from typing import TYPE_CHECKING
-
 from agentmark.version import __version__
 
+# Known to type checkers by its name. Importing it would be most of what importing this package takes.
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from agentmark.audit.case import Answer, Case, LostPlace, ReportOrder
     from agentmark.chain.check import ChainReport, verify_chain
@@ -99,6 +98,8 @@ _HOMES = {
 def __getattr__(name: str) -> object:
     if name not in _HOMES:
         raise AttributeError(f"module 'agentmark' has no attribute {name!r}")
+    from importlib import import_module
+
     value = getattr(import_module(_HOMES[name]), name)
     globals()[name] = value
     return value

@@ -1,7 +1,46 @@
-"""`python -m agentmark`."""
+"""`agentmark`, and `python -m agentmark`: where the process begins.
 
+Ctrl-C is answered from the first line on, while most of the program is still being loaded.
+"""
+
+import os
 import sys
 
-from agentmark.cli import main
+# As in `agentmark.cli.common`, which is not loaded yet.
+EXIT_INTERRUPTED = 130
 
-sys.exit(main())
+
+def start() -> int:
+    """The command as a process of its own."""
+    # Python drops an interrupt that meets it in a finaliser, and prints where: an interrupt is an interrupt there too.
+    sys.unraisablehook = _unraisable
+    try:
+        from agentmark.cli.main import main
+
+        status = main()
+        _ignore_interrupts()
+    except KeyboardInterrupt:
+        _leave()
+    return status
+
+
+def _ignore_interrupts() -> None:
+    """All is said and written: what is left of the process takes no time, and its status is known."""
+    import signal
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def _unraisable(unraisable: "sys.UnraisableHookArgs") -> None:
+    if issubclass(unraisable.exc_type, KeyboardInterrupt):
+        _leave()
+    sys.__unraisablehook__(unraisable)
+
+
+def _leave() -> None:
+    os.write(2, b"agentmark: interrupted\n")
+    os._exit(EXIT_INTERRUPTED)
+
+
+if __name__ == "__main__":
+    sys.exit(start())

@@ -21,10 +21,10 @@ from agentmark.errors import SettingError
 from agentmark.keys.secret import KEY_SIZE
 from agentmark.keys.shared import SharedKey
 from agentmark.record import StepRecord
+from agentmark.verify.defaults import DEFAULT_THRESHOLD
 from agentmark.verify.intake import read_step
 from agentmark.verify.search.reach import OpenSearch
 from agentmark.verify.search.walsh import transform_limit
-from agentmark.verify.verdict import DEFAULT_THRESHOLD
 
 # What is left of P_t in the log: all of it, the weight of the chosen behavior, or the behavior alone.
 FULL, CHOSEN, ACTION = "full", "chosen", "action"
@@ -165,7 +165,11 @@ def level_bits(payload_len: int, *, threshold: float, registry_size: int | None 
     return paid - log2(threshold)
 
 
-def steps_needed(source: Source, setup: Setup, *, progress: Callable[[str], None] = lambda _: None) -> PowerResult:
+# Told how many runs of how many are done, and of what.
+Progress = Callable[[int, int, str], None]
+
+
+def steps_needed(source: Source, setup: Setup, *, progress: Progress = lambda *_: None) -> PowerResult:
     """Run the trials, and read off by how many steps the share `setup.power` of them had crossed each level."""
     levels = [
         level_bits(payload_len, threshold=setup.threshold, registry_size=setup.registry_size)
@@ -174,8 +178,7 @@ def steps_needed(source: Source, setup: Setup, *, progress: Callable[[str], None
     tally = _Tally(setup, levels)
     for number in range(setup.trials):
         tally.add(_trial(source, setup, tally, Random(f"{setup.seed} {setup.scheme} {number}")))
-        if (number + 1) % max(1, setup.trials // 10) == 0:
-            progress(f"scheme {setup.scheme}: {number + 1} of {setup.trials} runs")
+        progress(number + 1, setup.trials, f"runs of scheme {setup.scheme}")
         if tally.settled:
             break
     needed = [

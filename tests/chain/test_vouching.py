@@ -41,7 +41,7 @@ from agentmark.chain.links import link_digest
 from agentmark.chain.writer import ChainWriter
 from agentmark.log import append as append_module
 from agentmark.log.append import LockHeldError
-from agentmark.log.lines import MAX_LINE
+from agentmark.log.sizes import MAX_LINE
 
 
 def new_writer(path: Path, *, every: int = 7) -> LogWriter:

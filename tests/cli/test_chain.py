@@ -53,7 +53,7 @@ def test_from_a_signing_key_to_a_finding(run: Callable[..., tuple[int, str, str]
     status, out, err = run(f"chain log.jsonl --public-key {public_key}")
     assert status == 1
     assert "records are missing between line 5 (step 4) and line 6 (step 7), 2 by the count of a checkpoint" in out
-    assert "log.jsonl:61: cut short by a crash" in err
+    assert "log.jsonl:61: is cut short" in err
     status, out, _ = run("chain log.jsonl --json")
     report = json.loads(out)
     assert status == 1

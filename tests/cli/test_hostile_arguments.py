@@ -1,6 +1,5 @@
 """Every numeric option of every command with values that nobody means, and files and words that are none."""
 
-import argparse
 import io
 import os
 import subprocess
@@ -9,11 +8,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from support import marked_log
+from support import command_parsers, marked_log
 
 from agentmark import Identity, LogWriter, Registry, SharedKey, Verifier
 from agentmark.cli import main
-from agentmark.cli.main import _parser
 from agentmark.errors import SettingError
 
 KEY = SharedKey(bytes(range(100, 132)))
@@ -61,10 +59,7 @@ COMMANDS = {
 
 
 def numeric_options() -> Iterator[tuple[str, str]]:
-    subparsers = next(
-        action for action in _parser([])._actions if isinstance(action, argparse._SubParsersAction)
-    ).choices
-    for command, parser in subparsers.items():
+    for command, parser in command_parsers().items():
         for action in parser._actions:
             if action.type in (int, float):
                 yield command, action.option_strings[0]

@@ -145,7 +145,8 @@ def test_standard_input(run: Run) -> None:
     assert done.returncode == 0
     assert "'acme'" in done.stdout
     nothing = command("-", *WATCH, input="")
-    assert nothing.returncode == 1
+    assert nothing.returncode == 3
+    assert "nothing usable: the records state these keys: none; given: " in nothing.stderr
 
 
 def command(*arguments: str, **settings: Any) -> subprocess.CompletedProcess[str]:

@@ -20,18 +20,16 @@ from unittest import mock
 
 from chained_logs import SIGNER
 from log_run import PAYLOAD
+from support import command_parsers
 
 from agentmark.cli import main
-from agentmark.cli.main import _parser
 from fuzz import seeds, values
 from fuzz.mutate import mutate
 from fuzz.network import no_network
 
-# What the help documents: attributed or done, not attributed or findings, bad input.
-EXITS = (0, 1, 2)
+# What the help documents: attributed or done, not attributed or findings, bad input, nothing usable.
+EXITS = (0, 1, 2, 3)
 BIDI = set("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
-# Another distribution; its experiments take hours.
-LEFT_OUT = ("lab",)
 # Would wait for a file to grow, for ever.
 NEVER = ("follow",)
 # How much work a command does is its caller's to say: these stay small.
@@ -77,8 +75,7 @@ class BadEndError(AssertionError):
 @cache
 def commands() -> dict[str, argparse.ArgumentParser]:
     """The commands there are, each with its parser."""
-    (found,) = [action for action in _parser([])._actions if isinstance(action, argparse._SubParsersAction)]
-    return {name: parser for name, parser in found.choices.items() if name not in LEFT_OUT}
+    return command_parsers()
 
 
 # Making an input -----------------------------------------------------------------------------------------------------

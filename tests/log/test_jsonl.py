@@ -12,7 +12,7 @@ from one_record import KEY
 from support import marked_log
 
 from agentmark import ChainWriter, LogWriter, StepRecord, open_log, verify_chain
-from agentmark.log.lines import MAX_LINE
+from agentmark.log.sizes import MAX_LINE
 
 
 def test_a_log_streams_back(tmp_path: Path) -> None:

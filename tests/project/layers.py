@@ -34,21 +34,24 @@ INNER_RANKS = {
     "embed": (("session",), ("embedder",)),
     "chain": (("links", "findings"), ("checkpoint",), ("state",), ("session", "writer"), ("check",)),
     "verify": (
-        ("work",),
+        ("work", "defaults"),
         ("search", "keyring", "prices", "reading_bytes"),
         ("intake", "candidates", "stranger"),
         ("state", "verdict", "tamper", "arrivals"),
+        ("correction",),
+        ("roll",),
         ("judge", "followed"),
-        ("verifier", "monitor"),
+        ("verifier", "monitor", "pooling"),
+        ("many",),
     ),
     # What writes a log never needs what reads one.
     "log": (
-        ("sink", "append", "sync", "lines", "json_beginning"),
+        ("sink", "append", "sync", "lines", "json_beginning", "sizes"),
         ("signer_file",),
         ("jsonl", "rotating", "sqlite", "otel"),
         ("read",),
     ),
-    "audit": (("engine", "stretches"), ("case",)),
+    "audit": (("engine", "stretches", "progress"), ("material",), ("case",), ("roll_case",)),
     "decide": (("forks",), ("decision", "forcing", "stats", "writing"), ("runs",), ("desk",), ("turn",), ("decider",)),
 }
 # Adapters know nothing of each other: each is one file on what they share.

@@ -11,8 +11,9 @@ from support import dirichlet, marked_log
 from agentmark import BehaviorDistribution, Embedder, Identity, Registry, SettingError, SharedKey, StepRecord, Verifier
 from agentmark.audit.case import Case
 from agentmark.core.context import context_digest, context_fields
-from agentmark.core.costs import DEFAULT_WORK_LIMIT, elimination_cost, longest_open_payload
+from agentmark.core.costs import elimination_cost, longest_open_payload
 from agentmark.core.distribution import MAX_BEHAVIORS, TOTAL_WEIGHT
+from agentmark.core.work_limit import DEFAULT_WORK_LIMIT
 from agentmark.log.read.limits import Limits
 from agentmark.verify.intake import Outcome, reading_cost
 from agentmark.verify.keyring import Keyring

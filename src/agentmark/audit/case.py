@@ -3,9 +3,15 @@
 case = Case(logs=[Path("run.jsonl")], keys=[SharedKey.load("key.json")], claim="tenant-0042", control=True)
 answer = case.answer()
 print(answer.verdict.sentence)
+
+All records are pooled: right for what one agent left behind. For many sessions there is `roll_case.RollCase`, which
+asks the same of each. Both take what `Case.read` has read:
+
+    logs --read--> Material --all records--> LogState --> Verdict --> Answer         (here)
+                      |-------a part each--> LogState --> Roll -----> RollAnswer     (`roll_case.py`)
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from operator import index
@@ -13,40 +19,34 @@ from pathlib import Path
 from typing import Any, SupportsIndex
 
 from agentmark.audit.engine import Engine, PlainEngine
+from agentmark.audit.material import Material, read_material
+from agentmark.audit.progress import Progress, Silent
 from agentmark.audit.stretches import find_segments
-from agentmark.core.costs import DEFAULT_WORK_LIMIT
 from agentmark.core.payload import PayloadLike
+from agentmark.core.work_limit import DEFAULT_WORK_LIMIT
 from agentmark.errors import SettingError
 from agentmark.identity.registry import Registry
 from agentmark.keys.shared import SharedKey
 from agentmark.keys.signing import check_public_key
-from agentmark.log.read.files import log_files
 from agentmark.log.read.limits import DEFAULT_LIMITS, Limits
-from agentmark.log.read.open import ReadLog, read_log
 from agentmark.record import StepRecord
-from agentmark.report.chain_part import ChainPart, describe_chain
+from agentmark.report.chain_part import ChainPart
 from agentmark.report.content import (
-    InputFile,
     Provenance,
     Report,
     StrangerReport,
     build_report,
     build_stranger_report,
-    describe_file,
 )
+from agentmark.verify.defaults import DEFAULT_OFFSETS, DEFAULT_THRESHOLD, MAX_OFFSETS
 from agentmark.verify.intake import Intake
-from agentmark.verify.verdict import DEFAULT_THRESHOLD, Placement, Verdict
-from agentmark.verify.verifier import DEFAULT_OFFSETS, MAX_OFFSETS, Verifier
+from agentmark.verify.verdict import Placement, Verdict
+from agentmark.verify.verifier import Verifier
 from agentmark.verify.work import Work, reading_work
 
-# The control searches with this part of the work limit.
+# The control reads and searches with this part of the work. Of a long log it then reads a part, and says of how many
+# steps it speaks.
 CONTROL_PART = 3
-
-Progress = Callable[[str], None]
-
-
-def silent(_: str) -> None:
-    """Progress that nobody watches."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +59,7 @@ class LostPlace:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportOrder:
-    """A report is wanted as well, with the command that repeats the verdict.
+    """A report is wanted as well, with the command that repeats the verdict; for which case, by whom, and their note.
 
     `segments` looks for the stretches of several identities however long it takes. `for_stranger` makes the report for
     those who do not hold the key: the answer alone (`Answer.stranger_report`), and no other report.
@@ -68,6 +68,9 @@ class ReportOrder:
     command: str
     segments: bool = False
     for_stranger: bool = False
+    case_number: str | None = None
+    author: str | None = None
+    note: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,6 +79,8 @@ class Case:
 
     # Files, and folders of them, pooled into one log.
     logs: Sequence[str | Path]
+    # What in the folders cannot be a log, in sentences, if that was looked for before.
+    left_out: Sequence[str] = ()
     keys: Sequence[SharedKey]
     registry: Registry | None = None
     # The file it came from, for a report to state its digest.
@@ -96,6 +101,8 @@ class Case:
     # Also read the log with random keys, for comparison.
     control: bool = False
     place: LostPlace | None = None
+    # Judge the records of these sessions alone; the beginning of an id will do.
+    sessions: Sequence[str] = ()
     # Who must have signed the checkpoints of a chained log.
     public_keys: Sequence[str] | None = None
     report: ReportOrder | None = None
@@ -122,9 +129,55 @@ class Case:
             work_limit=self.work_limit,
         )
 
-    def answer(self, *, engine: Engine | None = None, progress: Progress = silent) -> "Answer":
-        """Read the logs once, judge them, and (if asked) read them once more with random keys."""
-        return _Inquiry(self, engine or PlainEngine(), progress).answer()
+    def read(self, progress: Progress | None = None) -> Material:
+        """Read the logs, and keep the sessions that are asked about."""
+        material = read_material(
+            self.logs,
+            left_out=self.left_out,
+            skip_bad=self.skip_bad,
+            limits=self.limits,
+            described=self.report is not None,
+            registry_file=self.registry_file,
+            progress=progress,
+        )
+        return material.only(self.sessions)
+
+    def answer(
+        self,
+        material: Material | None = None,
+        *,
+        engine: Engine | None = None,
+        progress: Progress | None = None,
+    ) -> "Answer":
+        """Read the logs once (unless that was done), judge them, and (if asked) take them in with random keys."""
+        progress = progress or Silent()
+        return _Inquiry(self, material or self.read(progress), engine or PlainEngine(), progress).answer()
+
+    @property
+    def registry_size(self) -> int | None:
+        return None if self.registry is None else len(self.registry)
+
+    @property
+    def claim_in_words(self) -> str | None:
+        """The claim as it was asked."""
+        return _worded(self.claim)
+
+    @property
+    def claim_taken_as(self) -> str | None:
+        """What it was taken for: a typing error must not pass for a name."""
+        return _taken_as(self.claim, self.registry)
+
+    def provenance(self, order: ReportOrder, material: Material) -> Provenance:
+        """Where a report comes from."""
+        return Provenance(
+            made_at=datetime.now(UTC),
+            command=order.command,
+            key_ids=self.verifier().keys.ids,
+            inputs=material.inputs,
+            case_number=order.case_number,
+            author=order.author,
+            note=order.note,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,19 +210,16 @@ class Answer:
 class _Inquiry:
     """One case at work: what was opened for it, and what was found."""
 
-    def __init__(self, case: Case, engine: Engine, progress: Progress) -> None:
+    def __init__(self, case: Case, material: Material, engine: Engine, progress: Progress) -> None:
         self._case = case
+        self._material = material
         self._engine = engine
         self._progress = progress
-        self._paths = log_files([Path(path) for path in case.logs])
-        # Described before they are read, so that a change in between shows.
-        self._files = self._described()
-        self._logs = [read_log(path, skip_bad=case.skip_bad, limits=case.limits) for path in self._paths]
 
     def answer(self) -> Answer:
         case = self._case
         verifier = case.verifier()
-        parts: list[Sequence[StepRecord]] = [log.records for log in self._logs]
+        parts: Sequence[Sequence[StepRecord]] = self._material.records
         place = None
         if case.place is not None:
             place = self._locate(verifier, case.place)
@@ -182,16 +232,17 @@ class _Inquiry:
         answer = Answer(
             verdict=verifier.judge.verdict(intake, case.claim) if place is None else place.verdict,
             place=place,
-            claim=_worded(case.claim),
-            claim_taken_as=_taken_as(case.claim, case.registry),
-            chains=_chains(self._logs, case.public_keys),
-            passed_over=[line for log in self._logs for line in log.summary.passed_over],
+            claim=case.claim_in_words,
+            claim_taken_as=case.claim_taken_as,
+            chains=self._material.chains(case.public_keys),
+            passed_over=self._material.passed_over,
         )
         if case.report is not None and case.report.for_stranger:
             answer = replace(answer, stranger_report=self._stranger_report(case.report, answer, verifier))
         wants_whole_report = case.report is not None and not case.report.for_stranger
         if case.control or wants_whole_report:
-            strangers = verifier.sort_out(self._engine.take_in(parts, verifier.keys.strangers(), self._reading_work()))
+            reading = Work(self._reading_work().limit / CONTROL_PART)
+            strangers = verifier.sort_out(self._engine.take_in(parts, verifier.keys.strangers(), reading))
             # A stranger's key finds nothing however long it looks: a part of the work is enough to see that.
             judge = replace(verifier.judge, work_limit=max(1, case.work_limit // CONTROL_PART))
             answer = replace(answer, control=judge.verdict(strangers, case.claim))
@@ -201,17 +252,17 @@ class _Inquiry:
 
     def _reading_work(self) -> Work:
         """What reading may cost follows the size of the files, not of what is packed in them."""
-        return reading_work(self._case.work_limit, sum([path.stat().st_size for path in self._paths]))
+        return reading_work(self._case.work_limit, self._material.size_on_disk)
 
     def _locate(self, verifier: Verifier, lost: LostPlace) -> Placement:
-        self._progress(f"trying {lost.offsets} places in session {lost.session}")
-        records = [record for log in self._logs for record in log.records]
+        self._progress.say(f"trying {lost.offsets} places in session {lost.session}")
+        records = [record for records in self._material.records for record in records]
         return verifier.locate(lost.session, records, offsets=range(lost.offsets), claim=self._case.claim)
 
     def _report(self, order: ReportOrder, answer: Answer, intake: Intake, verifier: Verifier) -> Report:
         assert answer.control is not None
         segments, hints = find_segments(
-            verifier.judge, intake, answer.verdict, asked=order.segments, progress=self._progress
+            verifier.judge, intake, answer.verdict, asked=order.segments, progress=self._progress.say
         )
         lost = self._case.place
         return build_report(
@@ -219,12 +270,12 @@ class _Inquiry:
             control=answer.control,
             intake=intake,
             noise_rates=verifier.noise_rates,
-            provenance=self._provenance(order, verifier),
+            provenance=self._case.provenance(order, self._material),
             claim=answer.claim,
             claim_taken_as=answer.claim_taken_as,
-            registry_size=self._registry_size,
+            registry_size=self._case.registry_size,
             place=None if lost is None or answer.place is None else (lost.session, answer.place),
-            findings=[*hints, *self._changed_files()],
+            findings=[*hints, *self._material.changed(self._case.registry_file)],
             passed_over=answer.passed_over,
             segments=segments,
             chains=answer.chains,
@@ -235,39 +286,13 @@ class _Inquiry:
         return build_stranger_report(
             answer.verdict.for_stranger(),
             noise_rates=verifier.noise_rates,
-            provenance=self._provenance(order, verifier),
+            provenance=self._case.provenance(order, self._material),
             claim=answer.claim,
             claim_taken_as=answer.claim_taken_as,
-            registry_size=self._registry_size,
-            findings=self._changed_files(),
+            registry_size=self._case.registry_size,
+            findings=self._material.changed(self._case.registry_file),
             passed_over=answer.passed_over,
         )
-
-    def _provenance(self, order: ReportOrder, verifier: Verifier) -> Provenance:
-        return Provenance(
-            made_at=datetime.now(UTC), command=order.command, key_ids=verifier.keys.ids, inputs=self._files
-        )
-
-    @property
-    def _registry_size(self) -> int | None:
-        return None if self._case.registry is None else len(self._case.registry)
-
-    def _described(self) -> list[InputFile]:
-        """Size and digest of every file, if a report is to state them."""
-        if self._case.report is None:
-            return []
-        files = [describe_file("log", path) for path in self._paths]
-        if self._case.registry_file is not None:
-            files.append(describe_file("registry", self._case.registry_file))
-        return files
-
-    def _changed_files(self) -> list[str]:
-        """Files that were not the same after reading as before: the digest may not be that of what was judged."""
-        return [
-            f"{file['path']} changed while it was read; its digest is that of the file before"
-            for file, later in zip(self._files, self._described(), strict=True)
-            if file != later
-        ]
 
 
 def _worded(claim: PayloadLike) -> str | None:
@@ -290,23 +315,3 @@ def _taken_as(claim: PayloadLike, registry: Registry | None) -> str | None:
     if isinstance(claim, SupportsIndex):
         return "a number"
     return "bytes" if isinstance(claim, bytes | bytearray) else "bits"
-
-
-def _chains(logs: Sequence[ReadLog], public_keys: Sequence[str] | None) -> list[ChainPart]:
-    """What the chain of each log shows: of those that have one, and of all if somebody is to have signed them."""
-    parts = []
-    for log in logs:
-        found = log.summary
-        chained = found.checkpoints or found.bad_checkpoints or any(record.prev for record in log.records)
-        if public_keys or chained:
-            part = describe_chain(
-                log.path,
-                log.records,
-                found.checkpoints,
-                public_keys=public_keys,
-                lines=log.lines,
-                bad_lines=found.bad_lines,
-                bad_checkpoints=found.bad_checkpoints,
-            )
-            parts.append(part)
-    return parts

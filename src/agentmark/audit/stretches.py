@@ -2,13 +2,11 @@
 
 from collections.abc import Callable, Sequence
 
+from agentmark.verify.defaults import SEGMENTED_UNASKED
 from agentmark.verify.intake import Intake
 from agentmark.verify.judge import Judge
 from agentmark.verify.search.splice import SHORTEST_WINDOW, Stretch, segment
 from agentmark.verify.verdict import Segment, Verdict
-
-# Looking for stretches decodes many windows of a log: seconds for this many records, minutes for a thousand.
-SEGMENTED_UNASKED = 300
 
 
 def find_segments(

@@ -1,24 +1,40 @@
-"""What the commands share: exit codes, the parser of one command, and where keys come from."""
+"""What the commands share: exit codes, the parser of one command, and where keys come from.
+
+Every command loads this before it knows what it will do: what takes time to load, the functions load that use it.
+"""
 
 import argparse
-import json
 import sys
-from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from agentmark.core.canonical import is_unicode
 from agentmark.errors import SettingError
-from agentmark.keys.shared import ENVIRONMENT_VARIABLE, SharedKey
-from agentmark.log.read.limits import DEFAULT_LIMITS, OPTION, Limits
 from agentmark.text import spelled_out, spelled_out_json
+
+if TYPE_CHECKING:
+    from agentmark.keys.shared import SharedKey
+    from agentmark.log.read.limits import Limits
 
 EXIT_DONE = EXIT_ATTRIBUTED = 0
 EXIT_NOT_ATTRIBUTED = 1
 EXIT_BAD_INPUT = 2
+EXIT_NOTHING_USABLE = 3
 EXIT_FAULT = 70
 EXIT_INTERRUPTED = 130
 EXIT_BROKEN_PIPE = 141
+EXIT_TERMINATED = 143
+
+EXIT_STATUS_HELP = f"""\
+exit status:
+  {EXIT_DONE:<4} done; of `verify` and `monitor`: attributed
+  {EXIT_NOT_ATTRIBUTED:<4} judged, and not attributed; of `chain` and `check-report`: something is wrong with it
+  {EXIT_BAD_INPUT:<4} bad input: a file, an option or a key that cannot be used
+  {EXIT_NOTHING_USABLE:<4} nothing to judge: the log is empty, of other keys, or all unmarked
+  {EXIT_FAULT:<4} a fault of this program
+  {EXIT_INTERRUPTED:<4} interrupted (Ctrl-C)
+  {EXIT_BROKEN_PIPE:<4} whoever read the output has gone
+  {EXIT_TERMINATED:<4} terminated, as services are
+`agentmark COMMAND --help` says what a command takes."""
 
 LOG_HELP = (
     "AgentMark JSON lines, an SQLite log, OTLP/JSON, or an export of Langfuse, Phoenix, LangSmith or Inspect; "
@@ -42,12 +58,16 @@ def text(word: str) -> str:
     """The type of an argument that is text: a name, a session, a claim."""
     if not word:
         raise argparse.ArgumentTypeError("is empty")
+    from agentmark.core.canonical import is_unicode
+
     if not is_unicode(word):
         raise argparse.ArgumentTypeError("is not UTF-8")
     return word
 
 
 def add_key_option(parser: argparse.ArgumentParser, *, several: bool = False) -> None:
+    from agentmark.keys.environment import ENVIRONMENT_VARIABLE
+
     more = "; give it again for each key of a rotation" if several else ""
     parser.add_argument(
         "--key",
@@ -58,13 +78,15 @@ def add_key_option(parser: argparse.ArgumentParser, *, several: bool = False) ->
     )
 
 
-def load_keys(arguments: argparse.Namespace) -> list[SharedKey]:
+def load_keys(arguments: argparse.Namespace) -> "list[SharedKey]":
+    from agentmark.keys.shared import SharedKey
+
     if not arguments.key:
         return [SharedKey.from_environment()]
     return [SharedKey.load(path) for path in arguments.key]
 
 
-def load_one_key(arguments: argparse.Namespace) -> SharedKey:
+def load_one_key(arguments: argparse.Namespace) -> "SharedKey":
     keys = load_keys(arguments)
     if len(keys) > 1:
         raise SettingError("--key", "this command takes one")
@@ -73,7 +95,9 @@ def load_one_key(arguments: argparse.Namespace) -> SharedKey:
 
 def add_limit_option(parser: argparse.ArgumentParser) -> None:
     """For every command that reads a log; `limits_of` is what was given."""
-    defaults = ", ".join([f"{name}={value}" for name, value in asdict(DEFAULT_LIMITS).items()])
+    from agentmark.log.read.limits import DEFAULT_LIMITS, OPTION
+
+    defaults = ", ".join([f"{name}={value}" for name, value in DEFAULT_LIMITS.as_dict().items()])
     parser.add_argument(
         OPTION,
         action="append",
@@ -82,7 +106,9 @@ def add_limit_option(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def limits_of(arguments: argparse.Namespace) -> Limits:
+def limits_of(arguments: argparse.Namespace) -> "Limits":
+    from agentmark.log.read.limits import Limits
+
     return Limits.from_settings(arguments.limit or [])
 
 
@@ -92,8 +118,15 @@ def printable(text: object) -> str:
     return spelled_out(str(text))
 
 
+def count_of(count: int, one: str, several: str | None = None) -> str:
+    """A number of things in words: 1 step, 2 steps."""
+    return f"{count:,} {one if count == 1 else several or one + 's'}"
+
+
 def print_json(content: Any, *, indent: int | None = None) -> None:
     """JSON on standard output, with the escapes of JSON for what would steer a terminal."""
+    import json
+
     utf8 = (getattr(sys.stdout, "encoding", None) or "utf-8").lower().replace("-", "") == "utf8"
     print(spelled_out_json(json.dumps(content, ensure_ascii=not utf8, indent=indent)), flush=True)
 

@@ -1,12 +1,20 @@
 """`agentmark identity`."""
 
 import argparse
+import sys
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from agentmark.cli.common import EXIT_DONE, new_command, printable, text
 from agentmark.errors import SettingError
-from agentmark.identity.registry import Registry
+
+if TYPE_CHECKING:
+    from agentmark.identity.registry import Identity, Registry
+
+STANDARD_INPUT = Path("-")
+# A million names of a hundred letters.
+MAX_NAMES_SIZE = 1 << 27
 
 
 def add_parser(commands: Any) -> None:
@@ -14,7 +22,9 @@ def add_parser(commands: Any) -> None:
         commands,
         "identity",
         "Issue, revoke or list the identities of a registry: a file of lines, or a SQLite table.",
-        "examples:\n  agentmark identity registry.jsonl --issue tenant-0042\n  agentmark identity registry.jsonl\n"
+        "examples:\n  agentmark identity registry.jsonl --issue tenant-0042 --issue tenant-0043\n"
+        "  agentmark identity registry.jsonl --issue-from names.txt\n"
+        "  agentmark identity registry.jsonl\n"
         "  agentmark identity registry.db --issue tenant-0042",
     )
     parser.add_argument(
@@ -22,33 +32,99 @@ def add_parser(commands: Any) -> None:
         type=Path,
         help="the registry; --issue creates it, as a table if the name ends in .db, .sqlite or .sqlite3",
     )
-    parser.add_argument("--issue", type=text, metavar="NAME", help="give this name a random free payload")
-    parser.add_argument("--revoke", type=text, metavar="NAME", help="mark this name as no longer in use")
-    parser.add_argument("--payload-len", type=int, default=32, metavar="BITS", help="of a new registry (default 32)")
+    parser.add_argument(
+        "--issue",
+        type=text,
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="give this name a random free payload; again for each. All of them are issued, or none",
+    )
+    parser.add_argument(
+        "--issue-from", type=Path, metavar="FILE", help="issue the names in this file, one a line; - is standard input"
+    )
+    parser.add_argument(
+        "--revoke",
+        type=text,
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="mark this name as no longer in use; again for each",
+    )
+    parser.add_argument(
+        "--list", action="store_true", help="print the whole registry (the default, if nothing is issued or revoked)"
+    )
+    parser.add_argument("--payload-len", type=int, metavar="BITS", help="of a new registry (default 32)")
     parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    if arguments.issue or arguments.revoke:
+    from agentmark.identity.registry import Registry
+
+    names = [*arguments.issue, *(_names_in(arguments.issue_from) if arguments.issue_from is not None else [])]
+    _check_once(names, "--issue")
+    _check_once(arguments.revoke, "--revoke")
+    changed: list[Identity] = []
+    if names or arguments.revoke:
         if arguments.registry.exists() and not arguments.registry.is_file():
             raise SettingError(str(arguments.registry), "is not a file, and cannot be changed")
         with Registry.locked(arguments.registry):
-            registry = _changed(arguments)
+            registry = _opened(arguments, create=bool(names))
+            # Nothing is saved unless all of it went well.
+            changed += [registry.issue(name) for name in names]
+            changed += [registry.revoke(name) for name in arguments.revoke]
             registry.save(arguments.registry)
     else:
         registry = Registry.load(arguments.registry)
-    width = -(-registry.payload_len // 4)
-    for identity in registry:
-        revoked = f"  revoked {identity.revoked_at}" if identity.revoked_at else ""
-        print(printable(f"{identity.payload:0{width}x}  {identity.issued_at or '-':<25}  {identity.name}{revoked}"))
+    _print(registry, registry if arguments.list or not changed else changed)
     return EXIT_DONE
 
 
-def _changed(arguments: argparse.Namespace) -> Registry:
-    create = arguments.issue and not arguments.registry.exists()
-    registry = Registry(arguments.payload_len) if create else Registry.load(arguments.registry)
-    if arguments.issue:
-        registry.issue(arguments.issue)
-    if arguments.revoke:
-        registry.revoke(arguments.revoke)
+def _opened(arguments: argparse.Namespace, *, create: bool) -> "Registry":
+    from agentmark.identity.registry import Registry
+
+    if create and not arguments.registry.exists():
+        return Registry(32 if arguments.payload_len is None else arguments.payload_len)
+    registry = Registry.load(arguments.registry)
+    if arguments.payload_len not in (None, registry.payload_len):
+        fault = f"{arguments.registry} is there already, with payloads of {registry.payload_len} bits"
+        raise SettingError("--payload-len", fault)
     return registry
+
+
+def _names_in(path: Path) -> list[str]:
+    """Names, one a line; blank lines are none."""
+    from agentmark.files import read_small_file
+
+    shown = "standard input" if path == STANDARD_INPUT else str(path)
+    data = _standard_input() if path == STANDARD_INPUT else read_small_file(path, MAX_NAMES_SIZE)
+    try:
+        lines = data.decode("utf-8").split("\n")
+    except UnicodeDecodeError:
+        raise SettingError("--issue-from", f"{shown} is not UTF-8 text, of one name a line") from None
+    names = [line.strip() for line in lines if line.strip()]
+    if not names:
+        raise SettingError("--issue-from", f"{shown} holds no name")
+    return names
+
+
+def _standard_input() -> bytes:
+    stream: Any = sys.stdin
+    if stream is None:
+        raise SettingError("standard input", "is closed")
+    return bytes(stream.buffer.read(MAX_NAMES_SIZE))
+
+
+def _check_once(names: list[str], option: str) -> None:
+    seen = set()
+    for name in names:
+        if name in seen:
+            raise SettingError(option, f"{name!r} is given twice")
+        seen.add(name)
+
+
+def _print(registry: "Registry", identities: "Iterable[Identity]") -> None:
+    width = -(-registry.payload_len // 4)
+    for identity in identities:
+        revoked = f"  revoked {identity.revoked_at}" if identity.revoked_at else ""
+        print(printable(f"{identity.payload:0{width}x}  {identity.issued_at or '-':<25}  {identity.name}{revoked}"))

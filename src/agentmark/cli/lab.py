@@ -3,12 +3,10 @@
 from importlib.metadata import entry_points
 from typing import Any
 
-from agentmark.cli.common import new_command
 from agentmark.core.errors import AgentMarkError
 
 # Where the lab's distribution says which function adds its command to the subparsers.
 COMMANDS_GROUP = "agentmark.commands"
-SUMMARY = "Experiments: what is claimed, measured on this machine."
 
 
 class LabMissingError(AgentMarkError):
@@ -22,11 +20,6 @@ class LabMissingError(AgentMarkError):
 
 
 def add_parser(commands: Any) -> None:
-    """Names the command in the help. The lab itself is loaded only if it is asked for: see `add_installed`."""
-    new_command(commands, "lab", SUMMARY)
-
-
-def add_installed(commands: Any) -> None:
     """Loads the lab and lets it add its command. Whatever is wrong with it, no other command suffers from it."""
     entry = next(iter(entry_points(group=COMMANDS_GROUP, name="lab")), None)
     if entry is None:

@@ -1,21 +1,39 @@
-"""The command line: `agentmark COMMAND --help`. Exit 0 attributed (or done), 1 not attributed, 2 bad input."""
+"""The command line: `agentmark COMMAND --help`. A command is loaded when it is named, and no other with it."""
 
 import argparse
 import os
 import sys
-import traceback
-from collections.abc import Sequence
-from typing import NoReturn
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from typing import Any, NoReturn
 
-from agentmark.cli import calibrate, chain, demo, embed, identity, inspect, keygen, lab, monitor, power, signing, verify
-from agentmark.cli.common import EXIT_BAD_INPUT, EXIT_BROKEN_PIPE, EXIT_FAULT, EXIT_INTERRUPTED, printable
+from agentmark.cli.common import EXIT_BAD_INPUT, EXIT_BROKEN_PIPE, EXIT_FAULT, EXIT_INTERRUPTED, EXIT_STATUS_HELP
 from agentmark.cli.streams import OUTPUT, safe_streams
 from agentmark.core.errors import AgentMarkError
 from agentmark.errors import SettingError
-from agentmark.keys.secret import without_secrets
+from agentmark.text import spelled_out
 from agentmark.version import __version__
 
-COMMANDS = (keygen, identity, embed, verify, monitor, inspect, power, signing, chain, calibrate, demo)
+DESCRIPTION = "Hide an identity in an agent's decisions, each as likely as before; read it back from its log."
+
+# What each command is for, in the order of the help. The command itself says the same in its own help.
+SUMMARIES = {
+    "keygen": "Write a new secret key to a file that only you can read.",
+    "identity": "Issue, revoke or list the identities of a registry: a file of lines, or a SQLite table.",
+    "embed": "Choose behaviors: weights on standard input, one JSON object a line; choices and records on standard "
+    "output.",
+    "verify": "Read the identity from whatever is left of a log.",
+    "monitor": "Watch a log that grows, and raise an alarm that is valid however often one looks (docs/monitor.md).",
+    "inspect": "Say what logs hold, session by session. Needs no key.",
+    "power": "Say how many steps an identification takes, before deploying. Needs no key.",
+    "signing-key": "Write a new Ed25519 key for signing to a file that only you can read, and print its public key.",
+    "check-report": "Check the signature of a report.",
+    "chain": "Show what was removed, inserted, altered or moved in a log that was written with a chain, and what its "
+    "signer does not vouch for. Needs no secret.",
+    "calibrate": "Is the list that a model states the one it acts by? Lists against free choices.",
+    "demo": "A courier robot decides, its log is damaged, its identity is read back. Offline, about half a minute.",
+    "lab": "Experiments: what is claimed, measured on this machine.",
+}
 
 # Longer errors repeat a file or an argument rather than say what is wrong with it.
 MAX_ERROR_LEN = 2000
@@ -29,13 +47,16 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _answer(words: Sequence[str]) -> int:
+    command = _Command(words)
     try:
         _check_words(words)
-        arguments = _parser(words).parse_args(words)
+        arguments = command.parse()
         status = int(arguments.run(arguments))
         # Here, and not when Python ends: a full disk must not look like success.
         if sys.stdout is not None:
             sys.stdout.flush()
+    except SettingError as error:
+        command.complain(error)
     except AgentMarkError as error:
         print(f"agentmark: {_worded(str(error))}", file=sys.stderr)
     except BrokenPipeError:
@@ -51,6 +72,8 @@ def _answer(words: Sequence[str]) -> int:
         where = "" if error.filename is None else f"{os.fsdecode(error.filename)}: "
         print(f"agentmark: {_worded(f'{where}{error.strerror or error}')}", file=sys.stderr)
     except Exception:
+        import traceback
+
         # A fault of ours must not look like "not attributed", which is Python's own exit status for it.
         traceback.print_exc()
         return EXIT_FAULT
@@ -69,7 +92,9 @@ def _check_words(words: Sequence[str]) -> None:
 
 def _worded(message: str) -> str:
     """An error as it is shown: one line, without what may be a secret, and not as long as what it quotes."""
-    shown = printable(without_secrets(message))
+    from agentmark.keys.secret import without_secrets
+
+    shown = spelled_out(without_secrets(message))
     if len(shown) <= MAX_ERROR_LEN:
         return shown
     half = MAX_ERROR_LEN // 2
@@ -82,25 +107,76 @@ def _drop_output() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
+# The parser ----------------------------------------------------------------------------------------------------------
+
+
 class _Parser(argparse.ArgumentParser):
     """Words that are refused are quoted as the other errors quote them. Subcommands are parsers of the same kind."""
 
     def error(self, message: str) -> NoReturn:
-        super().error(_worded(message))
+        self.print_usage(sys.stderr)
+        self.exit(EXIT_BAD_INPUT, f"{self.prog}: error: {_worded(message)}\n`{self.prog} --help` says more.\n")
 
 
-def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
-    parser = _Parser(
-        prog="agentmark",
-        description="Hide an identity in an agent's decisions, each as likely as before; read it back from its log.",
-    )
-    parser.add_argument("--version", action="version", version=f"agentmark {__version__}")
-    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for command in COMMANDS:
-        command.add_parser(commands)
-    # The lab is another distribution, and takes a while to load: it is not touched unless it is meant.
-    if words[:1] == ["lab"]:
-        lab.add_installed(commands)
-    else:
-        lab.add_parser(commands)
-    return parser
+class _Command:
+    """What was typed: the command, once it is loaded, and the errors about its options."""
+
+    def __init__(self, words: Sequence[str]) -> None:
+        self._words = words
+        self._named = words[0] if words and words[0] in SUMMARIES else None
+        self._parser: argparse.ArgumentParser | None = None
+
+    def parse(self) -> argparse.Namespace:
+        parser = _Parser(
+            prog="agentmark",
+            description=DESCRIPTION,
+            epilog=EXIT_STATUS_HELP,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+        parser.add_argument("--version", action="version", version=f"agentmark {__version__}")
+        commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+        if self._named is None:
+            for name, summary in SUMMARIES.items():
+                commands.add_parser(name, help=summary)
+            return parser.parse_args(self._words)
+        load_command(self._named, commands)
+        self._parser = commands.choices[self._named]
+        arguments, unknown = parser.parse_known_args(self._words)
+        if unknown:
+            # By the parser of the command, whose usage shows what there is.
+            self._parser.error(f"unrecognized arguments: {' '.join(unknown)}")
+        return arguments
+
+    def complain(self, error: SettingError) -> None:
+        """An option that cannot be meant is answered as the parser answers one that it does not know."""
+        # The library names a setting as Python does: payload_len.
+        option = error.name if error.name.startswith("--") else f"--{error.name.replace('_', '-')}"
+        if self._parser is None or option not in self._parser._option_string_actions:
+            print(f"agentmark: {_worded(str(error))}", file=sys.stderr)
+            return
+        self._parser.print_usage(sys.stderr)
+        print(f"{self._parser.prog}: error: {_worded(f'{option}: {error.fault}')}", file=sys.stderr)
+        print(f"`{self._parser.prog} --help` says more.", file=sys.stderr)
+
+
+# Where each command is: the parser of its options, and behind it what it does. The lab is another distribution.
+_HOMES: dict[str, Callable[[], Any]] = {
+    "keygen": lambda: import_module("agentmark.cli.keygen"),
+    "identity": lambda: import_module("agentmark.cli.identity"),
+    "embed": lambda: import_module("agentmark.cli.embed"),
+    "verify": lambda: import_module("agentmark.cli.verify_options"),
+    "monitor": lambda: import_module("agentmark.cli.monitor"),
+    "inspect": lambda: import_module("agentmark.cli.inspect"),
+    "power": lambda: import_module("agentmark.cli.power"),
+    "signing-key": lambda: import_module("agentmark.cli.signing"),
+    "check-report": lambda: import_module("agentmark.cli.signing"),
+    "chain": lambda: import_module("agentmark.cli.chain"),
+    "calibrate": lambda: import_module("agentmark.cli.calibrate"),
+    "demo": lambda: import_module("agentmark.cli.demo"),
+    "lab": lambda: import_module("agentmark.cli.lab"),
+}
+
+
+def load_command(name: str, commands: Any) -> None:
+    """Import what a command needs for its own parser, and add that to the subparsers."""
+    _HOMES[name]().add_parser(commands)

@@ -1,28 +1,26 @@
 """`agentmark power`."""
 
 import argparse
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from agentmark.cli.common import (
     EXIT_DONE,
     add_limit_option,
+    count_of,
     limits_of,
     new_command,
     print_json,
     printable,
-    show_progress,
 )
+from agentmark.cli.progress import ProgressLine
 from agentmark.core.distribution import BehaviorDistribution
 from agentmark.core.errors import DistributionError
 from agentmark.core.schemes import SCHEMES
 from agentmark.core.strict_json import Pairs, StrictJsonError, parse_json_pairs
 from agentmark.errors import SettingError
 from agentmark.files import read_small_file, write_text_file
-from agentmark.log.read.files import log_files
-from agentmark.log.read.open import open_log
 from agentmark.power import (
     DEFAULT_MAX_STEPS,
     DEFAULT_PAYLOAD_LENS,
@@ -40,13 +38,12 @@ from agentmark.power import (
     sample_source,
     steps_needed,
 )
-from agentmark.report.charts import CHART_STYLE, Series, line_chart, line_chart_file
-from agentmark.report.html import isolated, opening
-from agentmark.verify.verdict import DEFAULT_THRESHOLD
+from agentmark.verify.defaults import DEFAULT_THRESHOLD
 
 COLOURS = 6
-PROGRESS_PAUSE_S = 2.0
 MAX_WEIGHTS_SIZE = 1 << 28
+# What a record says of its list, where that is the counts of an agent's own replies.
+PROPOSED = "proposals"
 
 NOTE = (
     "Assumed: the verifier finds the payload (a claim, a registry, or a decoding that succeeds), decisions are",
@@ -70,7 +67,11 @@ def add_parser(commands: Any) -> None:
     lists.add_argument("--n", type=int, metavar="N", help="random lists of N behaviors ...")
     lists.add_argument("--alpha", type=float, metavar="A", help="... from a symmetric Dirichlet distribution")
     lists.add_argument(
-        "--log", type=Path, nargs="+", metavar="LOG", help="lists drawn from the records of logs, as for `verify`"
+        "--log",
+        type=Path,
+        nargs="+",
+        metavar="LOG",
+        help="lists drawn from the records of logs, as for `verify`; - is standard input",
     )
     lists.add_argument("--weights", type=Path, metavar="FILE", help="lists drawn from JSON lines of weights")
     parser.add_argument(
@@ -124,7 +125,8 @@ def run(arguments: argparse.Namespace) -> int:
         raise SettingError("--plot", f"{arguments.plot} ends neither in .svg nor in .html")
     source, origin = _source(arguments)
     setups = [_setup(arguments, scheme) for scheme in _schemes(arguments)]
-    results = [steps_needed(source, setup, progress=_paced(show_progress)) for setup in setups]
+    with ProgressLine() as progress:
+        results = [steps_needed(source, setup, progress=progress.count) for setup in setups]
     if arguments.plot is not None:
         write_text_file(arguments.plot, _plot(results, origin, page=arguments.plot.suffix == ".html"))
     if arguments.json:
@@ -141,14 +143,13 @@ def _source(arguments: argparse.Namespace) -> tuple[Source, str]:
     if sum(given) > 1:
         raise SettingError("--like", "goes without --n, --log and --weights: give one of them")
     if arguments.log is not None:
-        limits = limits_of(arguments)
-        records = (record for path in log_files(arguments.log) for record in open_log(path, limits=limits))
-        distributions = [record.distribution for record in records if record.distribution is not None]
+        distributions = _logged_lists(arguments)
         names = ", ".join(map(str, arguments.log))
-        return _sample(distributions, names), f"{len(distributions)} lists of {names}"
+        return _sample(distributions, names), f"{count_of(len(distributions), 'list')} of {names}"
     if arguments.weights is not None:
         distributions = _weight_lists(arguments.weights)
-        return _sample(distributions, str(arguments.weights)), f"{len(distributions)} lists of {arguments.weights}"
+        lists = count_of(len(distributions), "list")
+        return _sample(distributions, str(arguments.weights)), f"{lists} of {arguments.weights}"
     if random_lists:
         if arguments.n is None or arguments.alpha is None:
             raise SettingError("--n", "goes together with --alpha")
@@ -159,9 +160,34 @@ def _source(arguments: argparse.Namespace) -> tuple[Source, str]:
     return dirichlet_source(size, alpha), f"random lists of {size} behaviors, Dirichlet {alpha:g}{like}"
 
 
+def _logged_lists(arguments: argparse.Namespace) -> list[BehaviorDistribution]:
+    from agentmark.cli.input import given_logs
+    from agentmark.log.read.open import open_log
+
+    lists: list[BehaviorDistribution] = []
+    counted = 0
+    with given_logs(arguments.log) as found, ProgressLine() as progress:
+        for path in found.files:
+            for record in open_log(path, limits=limits_of(arguments)):
+                if record.distribution is None:
+                    continue
+                lists.append(record.distribution)
+                counted += (record.meta or {}).get("elicitor") == PROPOSED
+                progress.count(len(lists), None, "lists read")
+    if arguments.proposals is not None and counted:
+        fault = (
+            f"{counted} of the {count_of(len(lists), 'list')} in the log are counts of proposals already, and would be "
+            "drawn from a second time: leave the option out"
+        )
+        raise SettingError("--proposals", fault)
+    return lists
+
+
 def _sample(distributions: Sequence[BehaviorDistribution], name: str) -> Source:
     if not distributions:
-        raise SettingError(name, "holds no list of weights")
+        raise SettingError(
+            name, "holds no list of weights to draw from: it is empty, or its records were kept without lists"
+        )
     return sample_source(distributions)
 
 
@@ -212,19 +238,6 @@ def _setup(arguments: argparse.Namespace, scheme: str) -> Setup:
         max_steps=arguments.max_steps,
         seed=arguments.seed,
     )
-
-
-def _paced(report: Callable[[str], None]) -> Callable[[str], None]:
-    """Only what takes long is reported on."""
-    last = time.monotonic()
-
-    def paced(message: str) -> None:
-        nonlocal last
-        if time.monotonic() - last >= PROGRESS_PAUSE_S:
-            last = time.monotonic()
-            report(message)
-
-    return paced
 
 
 def _lines(results: Sequence[PowerResult], origin: str) -> list[str]:
@@ -316,6 +329,9 @@ def _as_dict(result: PowerResult) -> dict[str, Any]:
 
 
 def _plot(results: Sequence[PowerResult], origin: str, *, page: bool) -> str:
+    from agentmark.report.charts import CHART_STYLE, Series, line_chart, line_chart_file
+    from agentmark.report.html import isolated, opening
+
     setup = results[0].setup
     series = [
         Series(f"{result.setup.scheme}, {needed.payload_len} bits", _curve(needed, setup.trials), _css(result, i))

@@ -60,5 +60,5 @@ def check(arguments: argparse.Namespace) -> int:
         print("Whose key that is, the file cannot prove: compare it, or pass the one you trust with --public-key.")
     report = signed["report"]
     print(f"Report {report_digest(report)} of {printable(report['made_at'])}:")
-    print(printable(report["verdict"]["sentence"]))
+    print(printable(report["verdict"]["sentence"] if "verdict" in report else report["sentence"]))
     return EXIT_DONE

@@ -4,146 +4,96 @@ import argparse
 import sys
 from math import isinf
 from pathlib import Path
-from typing import Any
 
 from agentmark.audit.case import Answer, Case, LostPlace, ReportOrder
-from agentmark.audit.stretches import SEGMENTED_UNASKED
+from agentmark.audit.material import Material
 from agentmark.cli.common import (
     EXIT_ATTRIBUTED,
     EXIT_NOT_ATTRIBUTED,
-    LOG_HELP,
-    add_key_option,
-    add_limit_option,
+    EXIT_NOTHING_USABLE,
     limits_of,
     load_keys,
-    new_command,
     print_json,
     printable,
-    show_progress,
-    text,
 )
-from agentmark.cli.verify_report import ReportFiles, repeating_command
+from agentmark.cli.input import given_logs
+from agentmark.cli.progress import ProgressLine
+from agentmark.cli.roll import STDOUT, keys_line, run_roll
+from agentmark.cli.roll_report import is_folder
+from agentmark.cli.verify_options import ALL
+from agentmark.cli.verify_report import ReportFiles, named_by, repeating_command
 from agentmark.cli.weight_lines import parse_payload
-from agentmark.core.costs import DEFAULT_WORK_LIMIT
 from agentmark.core.payload import PayloadLike
 from agentmark.errors import SettingError
 from agentmark.identity.registry import Registry
-from agentmark.log.read.files import log_files
+from agentmark.verify.defaults import DEFAULT_OFFSETS, MAX_OFFSETS
 from agentmark.verify.intake import Outcome
-from agentmark.verify.verdict import DEFAULT_THRESHOLD, Verdict
-from agentmark.verify.verifier import DEFAULT_OFFSETS, MAX_OFFSETS
-
-
-def add_parser(commands: Any) -> None:
-    parser = new_command(
-        commands,
-        "verify",
-        "Read the identity from whatever is left of a log.",
-        "exit status: 0 attributed, 1 not attributed, 2 bad input\n"
-        "examples:\n"
-        "  agentmark verify log.jsonl --key key.json --registry registry.jsonl\n"
-        "  agentmark verify log.jsonl --key key.json --registry registry.jsonl --claim tenant-0042\n"
-        "  agentmark verify log.jsonl --key key.json --report report.html\n"
-        "  agentmark verify log.jsonl --key key.json --report answer.html --for-stranger\n"
-        "  agentmark verify part.jsonl --key key.json --find-offset --session ID",
-    )
-    parser.add_argument("log", type=Path, nargs="+", help=LOG_HELP + "; several, and folders of them, are pooled")
-    add_key_option(parser, several=True)
-    parser.add_argument("--registry", type=Path, metavar="FILE", help="names of the identities")
-    parser.add_argument(
-        "--claim",
-        type=text,
-        metavar="PAYLOAD",
-        help="only ask whether it is this identity: a number, 0x..., or a name in the registry (which goes before a "
-        "number); without a registry also text that fits",
-    )
-    parser.add_argument("--payload-len", type=int, metavar="BITS", help="default: what most steps state")
-    parser.add_argument(
-        "--threshold",
-        type=float,
-        default=DEFAULT_THRESHOLD,
-        help="accept only below this false-positive bound (default %(default)g)",
-    )
-    parser.add_argument(
-        "--noise",
-        type=float,
-        metavar="RATE",
-        help="share of foreign or altered steps to expect (default: a mixture of rates; 0 tolerates none)",
-    )
-    parser.add_argument(
-        "--any-key-id", action="store_true", help="read all records with this key, whatever id they state"
-    )
-    parser.add_argument(
-        "--find-offset",
-        action="store_true",
-        help="the records are consecutive steps of one session (--session) that have lost their numbers and digests: "
-        "find their place in it. Every place tried is paid for",
-    )
-    parser.add_argument("--session", type=text, metavar="ID", help="with --find-offset: the session they are from")
-    parser.add_argument(
-        "--offsets",
-        type=int,
-        metavar="N",
-        help=f"with --find-offset: how many places to try, from the first step on (default {DEFAULT_OFFSETS})",
-    )
-    parser.add_argument(
-        "--work-limit",
-        type=int,
-        default=DEFAULT_WORK_LIMIT,
-        metavar="N",
-        help="what looking for the payload may cost, in operations of about a microsecond (default %(default)s), and "
-        "reading a packed log; a verdict that was cut short says so",
-    )
-    parser.add_argument("--skip-bad", action="store_true", help="judge the rest of a log that holds broken records")
-    add_limit_option(parser)
-    parser.add_argument("--control", action="store_true", help="also read the log with a random key, for comparison")
-    parser.add_argument(
-        "--public-key",
-        action="append",
-        metavar="HEX",
-        help="who must have signed the checkpoints of a chained log; give it again for each key of a rotation. The "
-        "chain is reported and never part of the verdict",
-    )
-    parser.add_argument(
-        "--json", action="store_true", help="print the verdict as JSON; with --report or --signed, the whole report"
-    )
-    parser.add_argument(
-        "--report", type=Path, metavar="FILE", help="write a report: one HTML page, or data if the name ends in .json"
-    )
-    parser.add_argument(
-        "--segments",
-        action="store_true",
-        help="in a report, also look for stretches of several identities, however long it takes (by default only in "
-        f"logs of up to {SEGMENTED_UNASKED} records that show signs of it)",
-    )
-    parser.add_argument(
-        "--for-stranger",
-        action="store_true",
-        help="show only what somebody may see who does not hold the key: whether an identity is named, and which; "
-        "no evidence, in print or in the report (docs/verdict.md says why)",
-    )
-    parser.add_argument("--signed", type=Path, metavar="FILE", help="write the report as signed JSON")
-    parser.add_argument("--signing-key", type=Path, metavar="FILE", help="for --signed: see `agentmark signing-key`")
-    parser.set_defaults(run=run)
+from agentmark.verify.roll import By
+from agentmark.verify.verdict import Standing, Verdict
 
 
 def run(arguments: argparse.Namespace) -> int:
     _check(arguments)
     # Once: what a folder holds may change while this runs.
-    arguments.log = log_files(arguments.log)
-    files = ReportFiles(arguments) if _wants_report(arguments) else None
-    answer = _case(arguments).answer(progress=show_progress)
+    with given_logs(arguments.log, skip_bad=arguments.skip_bad) as found, ProgressLine() as progress:
+        arguments.log = list(found.files)
+        arguments.left_out = found.passed_over
+        return _run(arguments, progress)
+
+
+def _run(arguments: argparse.Namespace, progress: ProgressLine) -> int:
+    arguments.report_in_folder = is_folder(arguments.report)
+    arguments.report = None if arguments.report is None else Path(arguments.report)
+    case = _case(arguments)
+    if _surely_pooled(arguments):
+        # What is asked for and cannot be written is refused before the logs are read.
+        files = ReportFiles(arguments) if case.report is not None else None
+        return _run_pooled(arguments, case, case.read(progress), files, progress)
+    material = case.read(progress)
+    by = _judged_by(arguments, material)
+    if by is not None:
+        return run_roll(arguments, case, material, by, progress)
+    files = ReportFiles(arguments) if case.report is not None else None
+    return _run_pooled(arguments, case, material, files, progress)
+
+
+def _run_pooled(
+    arguments: argparse.Namespace, case: Case, material: Material, files: ReportFiles | None, progress: ProgressLine
+) -> int:
+    """One verdict over everything."""
+    answer = case.answer(material, progress=progress)
+    progress.clear()
     report = answer.report or answer.stranger_report
     if files is not None and report is not None:
         files.write(report)
     _print(arguments, answer)
-    return EXIT_ATTRIBUTED if answer.verdict.accepted else EXIT_NOT_ATTRIBUTED
+    if answer.verdict.accepted:
+        return EXIT_ATTRIBUTED
+    if answer.verdict.standing is Standing.NOTHING_USABLE and not arguments.for_stranger:
+        print(printable(keys_line(material.key_ids, case.verifier().keys.ids)), file=sys.stderr)
+        return EXIT_NOTHING_USABLE
+    return EXIT_NOT_ATTRIBUTED
+
+
+def _surely_pooled(arguments: argparse.Namespace) -> bool:
+    """Whether it is one verdict, however many sessions there are."""
+    return bool(arguments.pool or arguments.by == ALL or arguments.find_offset)
+
+
+def _judged_by(arguments: argparse.Namespace, material: Material) -> By | None:
+    """What makes a row; None for one verdict over everything."""
+    if arguments.by is not None:
+        return By(arguments.by)
+    several = len(material.sessions) > 1
+    for_many = arguments.csv is not None or arguments.fdr is not None or arguments.report_in_folder
+    return By.SESSION if several or for_many else None
 
 
 def _check(arguments: argparse.Namespace) -> None:
     """Options that only make sense together."""
-    if arguments.find_offset != (arguments.session is not None):
-        raise SettingError("--find-offset", "goes together with --session")
+    _check_rows(arguments)
+    if arguments.find_offset and len(arguments.session or []) != 1:
+        raise SettingError("--find-offset", "goes together with one --session")
     if arguments.offsets is not None and not arguments.find_offset:
         raise SettingError("--offsets", "goes together with --find-offset")
     if arguments.offsets is not None and arguments.offsets < 1:
@@ -158,10 +108,26 @@ def _check(arguments: argparse.Namespace) -> None:
         raise SettingError("--work-limit", f"{arguments.work_limit} is not a number of operations")
 
 
+def _check_rows(arguments: argparse.Namespace) -> None:
+    """The same of those that are about one verdict or many."""
+    if arguments.pool and arguments.by not in (None, ALL):
+        raise SettingError("--pool", f"is --by all, and not --by {arguments.by}")
+    if arguments.csv == STDOUT and arguments.json:
+        raise SettingError("--csv", "standard output is taken by --json: give a file")
+    if not _surely_pooled(arguments):
+        return
+    for name in ("csv", "fdr"):
+        if getattr(arguments, name) is not None:
+            raise SettingError(f"--{name}", "is for several sessions, and here all are one verdict")
+    if is_folder(arguments.report):
+        raise SettingError("--report", "one verdict is one page: give the name of a file")
+
+
 _NOT_FOR_STRANGERS = {
     "control": "a stranger sees no evidence to compare",
     "segments": "stretches tell of single records",
     "find_offset": "it asks about many places at once",
+    "fdr": "such a threshold moves with what the other sessions show",
     "public_key": "`agentmark chain` checks a chain, and needs no key",
 }
 
@@ -174,15 +140,19 @@ def _case(arguments: argparse.Namespace) -> Case:
     place = None
     if arguments.find_offset:
         offsets = DEFAULT_OFFSETS if arguments.offsets is None else arguments.offsets
-        place = LostPlace(session=arguments.session, offsets=offsets)
+        place = LostPlace(session=arguments.session[0], offsets=offsets)
     report = None
     if _wants_report(arguments):
         report = ReportOrder(
-            command=repeating_command(arguments), segments=arguments.segments, for_stranger=arguments.for_stranger
+            command=repeating_command(arguments),
+            segments=arguments.segments,
+            for_stranger=arguments.for_stranger,
+            **named_by(arguments),
         )
     registry = Registry.load(arguments.registry) if arguments.registry else None
     return Case(
         logs=arguments.log,
+        left_out=arguments.left_out,
         keys=load_keys(arguments),
         registry=registry,
         registry_file=arguments.registry,
@@ -196,6 +166,7 @@ def _case(arguments: argparse.Namespace) -> Case:
         limits=limits_of(arguments),
         control=arguments.control,
         place=place,
+        sessions=() if arguments.find_offset else tuple(arguments.session or ()),
         public_keys=arguments.public_key,
         report=report,
     )

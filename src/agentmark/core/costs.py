@@ -9,9 +9,7 @@ from math import ceil, comb, exp2, log2
 
 from agentmark.core.payload import MAX_PAYLOAD_LEN
 from agentmark.core.symbols import SYMBOL_BITS
-
-# What one verdict may spend on looking for a payload, unless said otherwise.
-DEFAULT_WORK_LIMIT = 1_500_000
+from agentmark.core.work_limit import DEFAULT_WORK_LIMIT
 
 # Reading a record ----------------------------------------------------------------------------------------------------
 

@@ -5,7 +5,8 @@ probability at most 2^-b, at any time (Ville). A step that is wrong with probabi
 (1 - noise) * e + noise; when the noise is not known, a mixture over a grid of rates is an e-value too.
 """
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from math import fsum, inf, log2
 from struct import Struct
@@ -62,7 +63,37 @@ class Evidence:
     @property
     def bits(self) -> float:
         """log2 of the mixture over noise rates: a bound of 2^-bits on a false claim."""
-        weighted = [total + weight for total, weight in zip(self._sums, self._log_prior, strict=True)]
+        return self._mixed(self._sums)
+
+    def least_steps(self, e_values: Iterable[float], needed_bits: float) -> int:
+        """How many of these steps carry the payload, at the least (spec, section 9.2).
+
+        `e_values` are those of the steps taken in. However many of the largest are taken away as the payload's own,
+        what is left must stay below `needed_bits`, for it is then all of others' making: so many are its own.
+        """
+        left = list(self._sums)
+        if self._mixed(left) < needed_bits:
+            return 0
+        steps = 0
+        # Steps with e-values of at most 1 lower the evidence, whosever they are: nothing is gained by disowning them.
+        for e_value, count in sorted(Counter([value for value in e_values if value > 1]).items(), reverse=True):
+            factors = self.factors(e_value)
+
+            def without(taken: int, factors: list[float] = factors) -> float:
+                return self._mixed([total - taken * factor for total, factor in zip(left, factors, strict=True)])
+
+            if without(count) < needed_bits:
+                low, high = 1, count
+                while low < high:
+                    middle = (low + high) // 2
+                    low, high = (low, middle) if without(middle) < needed_bits else (middle + 1, high)
+                return steps + low
+            left = [total - count * factor for total, factor in zip(left, factors, strict=True)]
+            steps += count
+        return steps
+
+    def _mixed(self, sums: Sequence[float]) -> float:
+        weighted = [total + weight for total, weight in zip(sums, self._log_prior, strict=True)]
         top = max(weighted)
         if top == IMPOSSIBLE:
             return IMPOSSIBLE

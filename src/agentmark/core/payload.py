@@ -53,13 +53,16 @@ def payload_to_text(payload: int, payload_len: int) -> str | None:
     return text if text and text.isprintable() else None
 
 
+def number_in_words(number: int) -> str:
+    """A number for a message. Python refuses to write out one of thousands of digits, and nobody would read it."""
+    return str(number) if number.bit_length() <= 64 else f"a number of {number.bit_length()} bits"
+
+
 def _from_int(payload: int, payload_len: int | None) -> tuple[int, int]:
     if payload_len is None:
         raise PayloadError("a number needs payload_len, its length in bits")
     if payload < 0 or payload.bit_length() > payload_len:
-        # Python refuses to write out numbers of thousands of digits, and nobody would read them.
-        shown = str(payload) if payload.bit_length() <= 64 else f"a number of {payload.bit_length()} bits"
-        raise PayloadError(f"{shown} does not fit {payload_len} bits")
+        raise PayloadError(f"{number_in_words(payload)} does not fit {payload_len} bits")
     return payload, payload_len
 
 

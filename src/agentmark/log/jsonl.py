@@ -12,9 +12,10 @@ from agentmark.chain.checkpoint import Checkpoint
 from agentmark.chain.writer import ChainWriter, Settlement
 from agentmark.errors import SettingError
 from agentmark.log.append import ends_torn, locked, write_whole
-from agentmark.log.lines import MAX_LINE, bounded_lines, parse_line, reader_of
+from agentmark.log.lines import bounded_lines, parse_line, reader_of
 from agentmark.log.signer_file import SignerFile, StateNews, signer_file_beside
 from agentmark.log.sink import FileSink
+from agentmark.log.sizes import MAX_LINE
 from agentmark.log.sync import Fsync, Syncer, new_syncer
 from agentmark.record import RecordError, StepRecord
 

@@ -8,11 +8,9 @@ from collections.abc import Iterator
 from agentmark.chain.checkpoint import CHECKPOINT_MEMBER, Checkpoint
 from agentmark.core.strict_json import Pairs, StrictJsonError, parse_json_pairs
 from agentmark.log.json_beginning import begins_json_object
+from agentmark.log.sizes import MAX_LINE, MAX_PARSED
 from agentmark.record import StepRecord
 
-# The longest line that is read, in bytes, and the most that it may take as objects of Python.
-MAX_LINE = 16 << 20
-MAX_PARSED = 256 << 20
 # As much of a line as is read before it is looked at.
 _PART = 1 << 16
 

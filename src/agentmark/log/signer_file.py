@@ -10,7 +10,8 @@ from agentmark.chain.state import Note, SignerState, StateSeal, Withdrawal
 from agentmark.errors import SettingError
 from agentmark.keys.signing import SigningKey
 from agentmark.log.append import write_whole
-from agentmark.log.lines import MAX_LINE, reader_of
+from agentmark.log.lines import reader_of
+from agentmark.log.sizes import MAX_LINE
 
 # Beyond this, the next checkpoint begins a new file. Not each of them: putting one in the place of another makes some
 # file systems write it to the disk at once, which takes longer than the hundred records between.

@@ -148,6 +148,9 @@ class Report(TypedDict):
 
     agentmark_report: int
     made_at: str
+    case_number: str | None
+    author: str | None
+    note: str | None
     versions: dict[str, str]
     command: str
     keys: list[str]
@@ -184,6 +187,9 @@ class StrangerReport(TypedDict):
     agentmark_report: int
     view: str
     made_at: str
+    case_number: str | None
+    author: str | None
+    note: str | None
     versions: dict[str, str]
     command: str
     keys: list[str]
@@ -196,12 +202,16 @@ class StrangerReport(TypedDict):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Provenance:
-    """Where a report comes from: when, by which command, with which keys and files."""
+    """Where a report comes from: when, by which command, with which keys and files; for which case, by whom, and what
+    they add in their own words."""
 
     made_at: datetime
     command: str
     key_ids: Sequence[str] = ()
     inputs: Sequence[InputFile] = ()
+    case_number: str | None = None
+    author: str | None = None
+    note: str | None = None
 
 
 def describe_file(kind: str, path: str | os.PathLike[str]) -> InputFile:
@@ -238,6 +248,9 @@ def build_report(
     return Report(
         agentmark_report=REPORT_VERSION,
         made_at=_time(provenance),
+        case_number=provenance.case_number,
+        author=provenance.author,
+        note=provenance.note,
         versions=_versions(),
         command=provenance.command,
         keys=list(provenance.key_ids),
@@ -280,6 +293,9 @@ def build_stranger_report(
         agentmark_report=REPORT_VERSION,
         view=STRANGERS_VIEW,
         made_at=_time(provenance),
+        case_number=provenance.case_number,
+        author=provenance.author,
+        note=provenance.note,
         versions=_versions(),
         command=provenance.command,
         keys=list(provenance.key_ids),

@@ -7,10 +7,13 @@ from agentmark.core.canonical import canonical_bytes
 from agentmark.core.errors import AgentMarkError, ContextError
 from agentmark.keys.signing import SigningKey, check_public_key, verify_signature
 from agentmark.report.content import REPORT_VERSION, Report, StrangerReport
+from agentmark.report.roll_content import IDENTITY_VERSION, ROLL_VERSION, IdentityReport, RollReport
 from agentmark.report.shape import shape_fault
 
 REPORT_LABEL = b"agentmark/1 report"
 ALGORITHM = "Ed25519"
+
+AnyReport = Report | StrangerReport | RollReport | IdentityReport
 
 
 class SignaturePart(TypedDict):
@@ -28,12 +31,12 @@ class SignedReportError(AgentMarkError, ValueError):
         self.fault = fault
 
 
-def report_digest(report: Report | StrangerReport) -> str:
+def report_digest(report: AnyReport) -> str:
     """SHA-256 of the canonical bytes: names this report on the page and in the signed file alike."""
     return sha256(canonical_bytes(report)).hexdigest()
 
 
-def sign_report(report: Report | StrangerReport, key: SigningKey) -> dict[str, Any]:
+def sign_report(report: AnyReport, key: SigningKey) -> dict[str, Any]:
     """The report with its signature beside it."""
     return {
         "report": report,
@@ -61,7 +64,7 @@ def check_report(signed: object, *, public_key: str | None = None) -> str | None
         raise SignedReportError(f"{error.field}: {error.fault}") from None
     if not verify_signature(signer, REPORT_LABEL, message, signature["value"]):
         return None
-    fault = shape_fault(report, StrangerReport if "view" in report else Report, "report")
+    fault = shape_fault(report, _kind(report), "report")
     if fault is not None:
         raise SignedReportError(fault)
     return signer
@@ -76,7 +79,20 @@ def _parts(signed: object) -> tuple[dict[str, Any], SignaturePart]:
         raise SignedReportError(fault)
     if signature["algorithm"] != ALGORITHM:
         raise SignedReportError(f"signature.algorithm is not {ALGORITHM}")
-    version = report.get("agentmark_report") if isinstance(report, dict) else None
-    if type(version) is not int or version != REPORT_VERSION:
-        raise SignedReportError(f"report.agentmark_report is not {REPORT_VERSION}, the version that this build reads")
+    _kind(report)
     return report, signature
+
+
+# The member that says which kind of report it is, and the version of that kind that this build reads.
+_ROLLS = {"agentmark_roll": (ROLL_VERSION, RollReport), "agentmark_roll_identity": (IDENTITY_VERSION, IdentityReport)}
+
+
+def _kind(report: Any) -> type:
+    members = report if isinstance(report, dict) else {}
+    single = REPORT_VERSION, StrangerReport if "view" in members else Report
+    name = next((name for name in _ROLLS if name in members), "agentmark_report")
+    version, kind = _ROLLS.get(name, single)
+    stated = members.get(name)
+    if type(stated) is not int or stated != version:
+        raise SignedReportError(f"report.{name} is not {version}, the version that this build reads")
+    return kind

@@ -32,6 +32,7 @@ class Route(StrEnum):
     ELIMINATION = "Gaussian elimination"
     SYMBOL_SEARCH = "search over symbols"
     REGISTRY = "registry"
+    OTHER_LOG = "found in another log"
     WALSH_HADAMARD = "Walsh-Hadamard transform"
     INFORMATION_SETS = "information sets"
 
@@ -76,15 +77,18 @@ class Searcher:
         *,
         rates: tuple[float, ...] | None = None,
         eliminated: Elimination | None = None,
+        offered: Sequence[int] = (),
     ) -> Proposals:
-        """The candidates for these steps; `rates` in place of those of the question."""
+        """The candidates for these steps; `rates` in place of those of the question, `offered` payloads first."""
         rates = self.rates if rates is None else rates
         if not readings:
             return Proposals(())
         # Without noise only the one payload that explains every step may be named (spec, section 9.1): a name of the
         # registry that explains them beside others may be the wrong one. Parts of lists are judged by 9.2 at any rate.
         strict = not rates and all(isinstance(reading, SymbolSet) for reading in readings)
-        named = [] if strict else self._named(readings, rates, work)
+        named = [] if strict else [Candidate(payload, Route.OTHER_LOG) for payload in offered]
+        if not strict and not self.suffices(offered, readings, payload_len, work):
+            named += self._named(readings, rates, work)
         if self.suffices([candidate.payload for candidate in named], readings, payload_len, work):
             return Proposals(tuple(named))
         if eliminated is None:
@@ -107,6 +111,16 @@ class Searcher:
             self.evidence(readings, payload, work).bits - self.prices.of(payload, payload_len) >= needed
             for payload in dict.fromkeys(payloads)
         )
+
+    def recognised(
+        self, readings: Sequence[Reading], payloads: Sequence[int], payload_len: int, work: Work
+    ) -> list[int]:
+        """Those of these payloads that would be accepted, as far as they are among the best of them."""
+        if not payloads or not self.rates:
+            return []
+        best = scan(payloads, readings, payload_len=payload_len, noise=self.rates, work=work)
+        likely = dict.fromkeys([payloads[i] for i in best])
+        return [payload for payload in likely if self.suffices([payload], readings, payload_len, work)]
 
     def evidence(self, readings: Sequence[Reading], payload: int, work: Work) -> Evidence:
         """What the steps say for a payload, summed in the order given."""

@@ -15,12 +15,12 @@ from operator import index
 from struct import Struct
 from typing import SupportsIndex
 
-from agentmark.core.costs import DEFAULT_WORK_LIMIT
 from agentmark.core.errors import PayloadError
 from agentmark.core.evidence import NOISE_RATES, Evidence
-from agentmark.core.payload import PayloadLike, check_payload_len, payload_to_int
+from agentmark.core.payload import PayloadLike, check_payload_len, number_in_words, payload_to_int
 from agentmark.core.symbols import Reading
 from agentmark.core.theory import SMALLEST_RATE
+from agentmark.core.work_limit import DEFAULT_WORK_LIMIT
 from agentmark.errors import SettingError
 from agentmark.identity.registry import Registry
 from agentmark.verify.candidates import Searcher
@@ -105,8 +105,10 @@ class Question:
 
     def _check_claim(self) -> None:
         if isinstance(self.claim, SupportsIndex) and not isinstance(self.claim, bool):
-            if index(self.claim) < 0 or (self.payload_len is not None and self._claimed(self.payload_len) is None):
-                raise SettingError("claim", f"{self.claim} does not fit {self.payload_len or 'any number of'} bits")
+            number = index(self.claim)
+            if number < 0 or (self.payload_len is not None and self._claimed(self.payload_len) is None):
+                fault = f"{number_in_words(number)} does not fit {self.payload_len or 'any number of'} bits"
+                raise SettingError("claim", fault)
         else:
             payload_to_int(self.claim, self.payload_len)
 

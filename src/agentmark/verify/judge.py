@@ -6,21 +6,23 @@ from math import fsum, log2
 from operator import index
 from typing import SupportsIndex
 
-from agentmark.core.costs import DEFAULT_WORK_LIMIT, EVIDENCE_STEP
+from agentmark.core.costs import EVIDENCE_STEP
 from agentmark.core.evidence import NOISE_RATES, Evidence
-from agentmark.core.payload import PayloadLike, payload_to_int
+from agentmark.core.payload import PayloadLike, number_in_words, payload_to_int
 from agentmark.core.symbols import Reading
 from agentmark.core.theory import SMALLEST_RATE, false_positive_rate
+from agentmark.core.work_limit import DEFAULT_WORK_LIMIT
 from agentmark.errors import SettingError
 from agentmark.identity.errors import RegistryError
 from agentmark.identity.registry import Registry
 from agentmark.verify.candidates import Candidate, Proposals, Route, Searcher
+from agentmark.verify.defaults import DEFAULT_THRESHOLD
 from agentmark.verify.intake import Intake, Outcome, Step
 from agentmark.verify.prices import Prices
 from agentmark.verify.search.clean import eliminate
 from agentmark.verify.search.splice import SCORE_COST, Stretch, segment, windows
 from agentmark.verify.tamper import erasure_findings, tamper_findings
-from agentmark.verify.verdict import DEFAULT_THRESHOLD, RunnerUp, Segment, StepFinding, Verdict
+from agentmark.verify.verdict import FoundIdentity, RunnerUp, Segment, StepFinding, Verdict
 from agentmark.verify.work import Work, check_work_limit
 
 # A log is divided among the identities that stood out in its windows, this many at most.
@@ -69,17 +71,22 @@ class Judge:
         """A judge that pays for this many questions of which its own is one."""
         return replace(self, prices=self.prices.for_tries(tries))
 
-    def verdict(self, intake: Intake, claim: PayloadLike = None) -> Verdict:
-        """What identity does this log carry, or (with a claim) does it carry this one?"""
+    def verdict(self, intake: Intake, claim: PayloadLike = None, *, offered: Sequence[int] = ()) -> Verdict:
+        """What identity does this log carry, or (with a claim) does it carry this one?
+
+        `offered` are payloads to look at first: found in other logs, say. They cost what every payload costs.
+        """
         work = Work(self.work_limit)
         readings = intake.readings
         eliminated = eliminate(readings, intake.payload_len, work)
         # (6) Look for payloads that may explain the steps. How one was found does not matter to its evidence.
-        claimed = self._claimed(claim, intake)
+        claimed = self.claimed(claim, intake)
         if claimed is not None:
             proposals = Proposals((Candidate(claimed, Route.CLAIM),))
         else:
-            proposals = self._searcher.propose(readings, intake.payload_len, work, eliminated=eliminated)
+            proposals = self._searcher.propose(
+                readings, intake.payload_len, work, eliminated=eliminated, offered=offered
+            )
 
         # (7) Judge the best as a claim, with every identity that was tried paid for.
         unique = {candidate.payload: candidate for candidate in reversed(proposals.candidates)}
@@ -104,6 +111,7 @@ class Judge:
             work_limit=self.work_limit,
             work_needed=work.needed,
             holder=None if best is None or self._registry is None else self._registry.holder(best.payload),
+            found=tuple([self._found(each, readings, intake.payload_len) for each in weighed if self._passes(each)]),
             runner_up=None if second is None else self._runner_up(second),
             tampering=(
                 *tamper_findings([step.record for step in intake.steps]),
@@ -151,7 +159,7 @@ class Judge:
     def _registry(self) -> Registry | None:
         return self.prices.registry
 
-    def _claimed(self, claim: PayloadLike, intake: Intake) -> int | None:
+    def claimed(self, claim: PayloadLike, intake: Intake) -> int | None:
         """The payload that is claimed: a name in the registry, or whatever a payload can be."""
         if claim is None:
             return None
@@ -168,10 +176,22 @@ class Judge:
         if isinstance(claim, SupportsIndex) and not isinstance(claim, bool):
             number = index(claim)
             if not 0 <= number < 1 << intake.payload_len:
-                shown = number if number.bit_length() <= 64 else f"a number of {number.bit_length()} bits"
-                raise SettingError("claim", f"{shown} does not fit {intake.payload_len} bits")
+                raise SettingError("claim", f"{number_in_words(number)} does not fit {intake.payload_len} bits")
             return number
         return payload_to_int(claim, intake.payload_len)[0]
+
+    def evidence(self, readings: Sequence[Reading], payload: int, work: Work) -> Evidence:
+        """What the steps say for a payload."""
+        return self._searcher.evidence(readings, payload, work)
+
+    def proposed(self, readings: list[Reading], payload_len: int, work: Work) -> list[int]:
+        """Payloads that may explain these steps, likeliest not first."""
+        proposals = self._searcher.propose(readings, payload_len, work)
+        return list(dict.fromkeys([candidate.payload for candidate in proposals.candidates]))
+
+    def recognised(self, intake: Intake, payloads: Sequence[int]) -> list[int]:
+        """Those of these payloads that this log would name. Linear in the log, and cheap for hundreds of payloads."""
+        return self._searcher.recognised(intake.readings, payloads, intake.payload_len, Work(self.work_limit))
 
     def _weigh(self, candidate: Candidate, readings: Sequence[Reading], payload_len: int, work: Work) -> _Weighed:
         claimed = candidate.route is Route.CLAIM
@@ -194,6 +214,21 @@ class Judge:
 
     def _passes(self, weighed: _Weighed) -> bool:
         return false_positive_rate(weighed.surplus) <= self.threshold
+
+    def _found(self, weighed: _Weighed, readings: Sequence[Reading], payload_len: int) -> FoundIdentity:
+        holder = self._registry.holder(weighed.payload) if self._registry is not None else None
+        e_values = [reading.e_value(weighed.payload) for reading in readings]
+        return FoundIdentity(
+            payload=weighed.payload,
+            payload_len=payload_len,
+            identity=None if holder is None else holder.name,
+            revoked_at=None if holder is None else holder.revoked_at,
+            evidence_bits=weighed.evidence.bits,
+            bits_paid=weighed.bits_paid,
+            false_positive_rate=false_positive_rate(weighed.surplus),
+            # Whoever is accepted has a step at least, whatever rounding says.
+            at_least_steps=max(weighed.evidence.least_steps(e_values, weighed.bits_paid - log2(self.threshold)), 1),
+        )
 
     def _mixed(self, best: _Weighed | None, second: _Weighed | None) -> list[str]:
         """Two identities that both pass the bound share the log between them."""

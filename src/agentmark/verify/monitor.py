@@ -20,11 +20,11 @@ from agentmark.identity.registry import Registry
 from agentmark.keys.shared import SharedKey
 from agentmark.record import StepRecord
 from agentmark.verify.arrivals import ENTRY_SIZE, RETRACTIONS, Arrival, Contexts
+from agentmark.verify.defaults import DEFAULT_THRESHOLD
 from agentmark.verify.followed import Crossing, Followed, Process, Purse, Question
 from agentmark.verify.intake import Outcome, Step, read_record
 from agentmark.verify.keyring import CHECK_SIZE, SEAL_SIZE, Keyring
 from agentmark.verify.reading_bytes import Source, count_bytes, framed
-from agentmark.verify.verdict import DEFAULT_THRESHOLD
 
 _MAGIC = b"AMMO\x01"
 _QUESTION_SIZE = 16

@@ -6,22 +6,74 @@ A verdict is for the holder of the key: it tells of every record. `Verdict.for_s
 from collections import Counter
 from dataclasses import dataclass, field
 from decimal import ROUND_CEILING, Context
+from enum import StrEnum
 from math import ceil, log2
 from typing import Any
 
-from agentmark.core.costs import DEFAULT_WORK_LIMIT
 from agentmark.core.payload import payload_to_text
 from agentmark.core.theory import SMALLEST_RATE, equations_until_full_rank, false_positive_rate
+from agentmark.core.work_limit import DEFAULT_WORK_LIMIT
 from agentmark.identity.registry import Identity
 from agentmark.record import StepRecord
 from agentmark.verify.candidates import Route
 from agentmark.verify.intake import Outcome, reading_cost
 from agentmark.verify.stranger import StrangerView, name_of, payload_digits
 
-DEFAULT_THRESHOLD = 1e-6
 _TWO_DIGITS_UP = Context(prec=2, rounding=ROUND_CEILING)
 # Searches beyond so many times the usual work limit (a day) are not advised.
 WORTH_RAISING = 1e5
+
+
+class Standing(StrEnum):
+    """Where a question stands: answered, or why it is not."""
+
+    ATTRIBUTED = "attributed"
+    # Judged: the steps speak against every identity, or they could have named one and do not.
+    NOT_ATTRIBUTED = "not attributed"
+    # Not even full agreement of every usable step would do, or they still leave more than one identity.
+    TOO_SHORT = "too short"
+    # No record can be used: there is none, or all are of other keys, unmarked, or set aside.
+    NOTHING_USABLE = "nothing usable"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundIdentity:
+    """An identity that is accepted: its own evidence and bound, and how much of the log is its at the least."""
+
+    payload: int
+    payload_len: int
+    # From the registry, if one was given and holds the payload.
+    identity: str | None = None
+    revoked_at: str | None = None
+    evidence_bits: float
+    bits_paid: float
+    false_positive_rate: float
+    # So many of the used steps, or more, carry it; wrong with the threshold's probability at most (spec, section 9.2).
+    at_least_steps: int
+
+    @property
+    def bound_text(self) -> str:
+        """The bound as text that is rounded up, so that it is still a bound."""
+        return rate_text(self.false_positive_rate)
+
+    @property
+    def name(self) -> str:
+        """Who it is, in the words of a sentence."""
+        return name_of(self.payload, self.payload_len, self.identity, self.revoked_at)
+
+    def as_dict(self) -> dict[str, Any]:
+        """The same as plain JSON data (docs/verdict.md)."""
+        return {
+            "payload": payload_digits(self.payload, self.payload_len),
+            "payload_len": self.payload_len,
+            "identity": self.identity,
+            "revoked_at": self.revoked_at,
+            "text": payload_to_text(self.payload, self.payload_len),
+            "evidence_bits": self.evidence_bits,
+            "bits_paid": self.bits_paid,
+            "false_positive_rate": self.false_positive_rate,
+            "at_least_steps": self.at_least_steps,
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +142,8 @@ class Verdict:
     work_needed: float | None = None
     # Whose payload the candidate is, if the registry knows. `identity` says it once it is accepted.
     holder: Identity | None = field(default=None, repr=False)
+    # Every identity that is accepted, best first; the candidate is the first of them.
+    found: tuple[FoundIdentity, ...] = ()
     runner_up: RunnerUp | None = None
     # What the log shows of tampering, in sentences. The mark is read all the same.
     tampering: tuple[str, ...] = ()
@@ -113,11 +167,26 @@ class Verdict:
     @property
     def bound_text(self) -> str:
         """The same as text that is rounded up, so that it is still a bound."""
-        return _upper(self.false_positive_rate)
+        return rate_text(self.false_positive_rate)
 
     @property
     def accepted(self) -> bool:
         return self.candidate is not None and self.false_positive_rate <= self.threshold
+
+    @property
+    def standing(self) -> Standing:
+        """Where the question stands: answered, or why it is not."""
+        if self.accepted:
+            return Standing.ATTRIBUTED
+        counts = self.counts
+        if not counts[Outcome.USED]:
+            return Standing.NOT_ATTRIBUTED if counts[Outcome.IMPOSSIBLE] else Standing.NOTHING_USABLE
+        if self.work_spent and self.bits_needed is None:
+            return Standing.NOT_ATTRIBUTED
+        nothing_against = self.candidate is not None and self.contradicting == 0
+        if self.potential_bits < self._takes or self._several_may_explain or nothing_against:
+            return Standing.TOO_SHORT
+        return Standing.NOT_ATTRIBUTED
 
     @property
     def payload(self) -> int | None:
@@ -320,7 +389,9 @@ class Verdict:
         second = self.runner_up
         return {
             "accepted": self.accepted,
+            "standing": self.standing.value,
             "sentence": self.sentence,
+            "found": [identity.as_dict() for identity in self.found],
             "payload": self._hex(self.payload),
             "payload_len": self.payload_len,
             "identity": self.identity,
@@ -376,7 +447,7 @@ class Placement:
     verdict: Verdict
 
 
-def _upper(rate: float) -> str:
+def rate_text(rate: float) -> str:
     """A rate as text that is not smaller than the rate."""
     if rate <= SMALLEST_RATE:
         return f"{SMALLEST_RATE:.0e}"

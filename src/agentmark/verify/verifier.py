@@ -19,24 +19,19 @@ from itertools import islice
 from math import fsum
 
 from agentmark.core.context import context_digest, context_fields
-from agentmark.core.costs import DEFAULT_WORK_LIMIT
 from agentmark.core.payload import PayloadLike, check_payload_len
+from agentmark.core.work_limit import DEFAULT_WORK_LIMIT
 from agentmark.errors import SettingError
 from agentmark.identity.registry import Registry
 from agentmark.keys.shared import SharedKey
 from agentmark.record import StepRecord
+from agentmark.verify.defaults import DEFAULT_OFFSETS, DEFAULT_THRESHOLD, MAX_OFFSETS
 from agentmark.verify.intake import Intake, reading_cost
 from agentmark.verify.judge import Judge
 from agentmark.verify.keyring import Keyring
 from agentmark.verify.prices import Prices
 from agentmark.verify.state import LogState, accumulate
-from agentmark.verify.verdict import DEFAULT_THRESHOLD, Placement, Segment, Verdict
-
-# Where a segment that lost its place is looked for, unless said otherwise: from the session's first step on.
-DEFAULT_OFFSETS = 1000
-# Each place tried is a verdict of its own, and has to be paid for.
-MAX_OFFSETS = 1_000_000
-
+from agentmark.verify.verdict import Placement, Segment, Verdict
 
 # What all places together may spend, in work limits: on reading, and on searching. Each may search this much in any
 # case, which is enough for a clean run of steps.

@@ -7,7 +7,7 @@ the price of all that could have been named, however it was found and whatever w
 
 from math import ceil
 
-from agentmark.core.costs import DEFAULT_WORK_LIMIT
+from agentmark.core.work_limit import DEFAULT_WORK_LIMIT
 from agentmark.errors import SettingError
 
 # What reading may spend for each byte of the log on disk. A record of R costs less than this per byte of its line, so

@@ -87,7 +87,7 @@ def test_lines_that_are_no_records_are_said_and_stop_nothing(log: GrowingLog) ->
     records, notes = polled(log)
     assert records == [RECORDS[0], RECORDS[2]]
     assert len(notes) == 3
-    assert "log.jsonl:3: cut short by a crash" in notes
+    assert "log.jsonl:3: is cut short" in notes
 
 
 def test_a_line_without_end_is_not_held(monkeypatch) -> None:

@@ -72,7 +72,7 @@ def test_a_bad_line_raises_or_is_listed_with_its_number(tmp_path: Path) -> None:
         list(open_log(path))
     reader = open_log(path, skip_bad=True)
     assert list(reader) == records
-    assert [error.where for error in reader.summary.bad_lines] == ["log.jsonl:2", "log.jsonl:3"]
+    assert [error.where for error in reader.summary.bad_lines] == [f"{path}:2", f"{path}:3"]
 
 
 @pytest.mark.parametrize(
@@ -93,4 +93,4 @@ def test_a_line_that_nothing_could_complete_is_bad_and_not_cut_short(tmp_path: P
     reader = open_log(path, skip_bad=True)
     assert len(list(reader)) == 1
     assert reader.summary.torn_lines == ()
-    assert [error.where for error in reader.summary.bad_lines] == ["log.jsonl:2"]
+    assert [error.where for error in reader.summary.bad_lines] == [f"{path}:2"]

@@ -440,7 +440,7 @@ def test_blank_lines_are_counted_in_the_numbers_of_lines(tmp_path: Path) -> None
     path.write_bytes(b"\n \n\t\r\n" + RECORD + b"\n" * 2_000_000 + b"  " + LINES[1].encode() + b"\n\n" + b"nonsense\n")
     log = read_log(path, skip_bad=True)
     assert log.lines == [4, 2_000_005]
-    assert [error.where for error in log.summary.bad_lines] == ["log:2000007"]
+    assert [error.where for error in log.summary.bad_lines] == [f"{path}:2000007"]
 
 
 def test_a_record_error_quotes_a_part_of_what_it_is_about() -> None:

@@ -101,7 +101,8 @@ def test_what_is_not_a_log_is_refused_with_what_it_looks_like(
     if "not recognised" in str(caught.value):
         assert "Accepted: AgentMark JSON lines; SQLite" in str(caught.value)
     assert main(["verify", str(path), "--key", str(key_file)]) == 2
-    assert "agentmark: record log" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert said.startswith((f"agentmark: {path}: not recognised", f"agentmark: record {path}"))
 
 
 def test_an_empty_file_is_an_empty_log(tmp_path: Path) -> None:
@@ -192,7 +193,7 @@ def test_a_log_read_at_once_holds_what_streaming_it_gives(tmp_path: Path) -> Non
     assert (log.path, log.records, log.lines) == (path, RUN[:2], [1, 3])
     assert tuple(stream.entries()) == log.entries
     assert stream.summary.passed_over == log.summary.passed_over
-    assert [error.where for error in log.summary.bad_lines] == ["log:2"]
+    assert [error.where for error in log.summary.bad_lines] == [f"{path}:2"]
     path.write_bytes(SHAPES["langfuse page"][0](LINES))
     log = read_log(path)
     assert (log.records, log.lines) == (RUN, None)
@@ -204,7 +205,7 @@ def test_a_foreign_line_at_the_head_turns_a_log_into_another_unless_it_is_said_w
     assert read_log(path).summary.format == "OTLP/JSON"
     log = read_log(path, skip_bad=True, as_json_lines=True)
     assert (log.summary.format, log.records) == ("AgentMark JSON lines", RUN)
-    assert [error.where for error in log.summary.bad_lines] == ["log:1"]
+    assert [error.where for error in log.summary.bad_lines] == [f"{path}:1"]
 
 
 def test_only_what_is_kept_is_held(tmp_path: Path) -> None:

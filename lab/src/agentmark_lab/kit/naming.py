@@ -7,8 +7,9 @@ from math import inf, log2
 from agentmark.core.evidence import Evidence
 from agentmark.keys.shared import SharedKey
 from agentmark.record import StepRecord
+from agentmark.verify.defaults import DEFAULT_THRESHOLD
 from agentmark.verify.intake import read_step
-from agentmark.verify.verdict import DEFAULT_THRESHOLD, Segment
+from agentmark.verify.verdict import Segment
 
 # A joint that is found within so many steps is found.
 TOLERANCE = 5

@@ -35,7 +35,7 @@ class BadEntry:
 
 @dataclass(frozen=True, slots=True)
 class TornLine:
-    """A line that a crash has cut short."""
+    """A line that is cut short: by a crash while it was written, or in a copy of the log."""
 
     number: int
 

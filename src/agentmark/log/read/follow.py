@@ -7,7 +7,8 @@ from io import BufferedReader
 from pathlib import Path
 
 from agentmark.chain.checkpoint import Checkpoint
-from agentmark.log.lines import MAX_LINE, MAX_PARSED, is_torn, parse_line, parsed_size
+from agentmark.log.lines import is_torn, parse_line, parsed_size
+from agentmark.log.sizes import MAX_LINE, MAX_PARSED
 from agentmark.record import RecordError, StepRecord
 
 _PORTION = 1 << 20
@@ -65,7 +66,7 @@ class Lines:
             content = parse_line(line, where=self._where, number=self._number)
         except RecordError as error:
             torn = is_torn(line, ended=True)
-            yield Note(f"{self._where}: cut short by a crash" if torn else f"passed over: {error}")
+            yield Note(f"{self._where}: is cut short" if torn else f"passed over: {error}")
             return
         if not isinstance(content, Checkpoint):
             yield content

@@ -14,6 +14,16 @@ from agentmark.record import RecordError
 PAGES = ("data", "runs", "spans", "observations", "items")
 
 
+class UnknownFormatError(RecordError):
+    """A file that is no log, or one of a format that is not read here."""
+
+    def __init__(self, name: str, found: str, accepted: str) -> None:
+        super().__init__(name, "format", f"not recognised: this is {found}. Accepted: {accepted}")
+        # Without what is accepted, for a list of many.
+        self.short = f"{self.where}: not recognised: this is {found}"
+        self.args = (f"{self.short}. Accepted: {accepted}",)
+
+
 class Format:
     """One format of logs. It is recognised in one of two ways, or in both, and answers for those alone.
 
@@ -56,9 +66,9 @@ class FormatTable:
         """The format of a file that begins so, if it is one of those that are not text."""
         return next((known for known in self.formats if known.magic and head.startswith(known.magic)), None)
 
-    def unknown(self, name: str, found: str) -> RecordError:
+    def unknown(self, name: str, found: str) -> UnknownFormatError:
         """The error about a file that is none of these."""
-        return RecordError(name, "format", f"not recognised: this is {found}. Accepted: {self.accepted}")
+        return UnknownFormatError(name, found, self.accepted)
 
     def knows(self, content: object) -> bool:
         """Whether this is an object of one of the formats, or a page of such."""

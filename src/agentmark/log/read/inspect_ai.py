@@ -6,6 +6,7 @@ from typing import Any
 
 from agentmark.log.read.attributes import RECORD, Broken, LongTextError, as_list, as_object, record_in
 from agentmark.log.read.events import BadEntry, Damage, Event
+from agentmark.log.read.files import shown
 from agentmark.log.read.format import Format, FormatTable, read_found
 from agentmark.log.read.json_text import CUT_MEMBER, parse_document
 from agentmark.log.read.meter import Meter
@@ -38,20 +39,20 @@ class InspectLog(Format):
         for member in contents.members:
             yield from _read_sample(path, member, meter)
         if contents.cut:
-            yield Damage(f"{path}: has no table of contents: it was cut short; read up to the cut")
+            yield Damage(f"{shown(path)}: has no table of contents: it was cut short; read up to the cut")
         elif not contents.members:
             fault = f"holds no samples of an Inspect log. Accepted: {table.accepted}"
-            raise RecordError(path.name, "zip file", fault)
+            raise RecordError(shown(path), "zip file", fault)
 
 
 def _read_sample(path: Path, member: Member, meter: Meter) -> Iterator[Event]:
-    where = f"{path.name} {member.name}"
+    where = f"{shown(path)} {member.name}"
     try:
         content = unpack(path, member, meter)
         meter.parse(content, where, "member")
         sample = parse_document(content, where)
         if sample.cut:
-            yield Damage(f"{path} {member.name}: cut short; read up to its last whole entry")
+            yield Damage(f"{shown(path)} {member.name}: cut short; read up to its last whole entry")
         if not _is_sample(sample.content):
             raise RecordError(where, "member", "is not a sample of an Inspect log")
         yield from read_found(_sample_records(sample.content), where)
@@ -76,7 +77,7 @@ def _sample_records(sample: Mapping[str, Any]) -> Iterator[tuple[str, object]]:
         if raw is not None:
             yield f"metadata {number}", attachments.resolve(raw)
     for number, event in enumerate(as_list(sample.get("events")), start=1):
-        if as_object(event).get("event") == "info":
+        if isinstance(event, dict) and event.get("event") == "info":
             yield f"event {number}", _in_info(event, attachments)
 
 

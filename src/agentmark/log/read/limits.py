@@ -10,7 +10,7 @@ from typing import Self
 
 from agentmark.core.errors import AgentMarkError
 from agentmark.errors import SettingError
-from agentmark.log.lines import MAX_LINE, MAX_PARSED
+from agentmark.log.sizes import MAX_LINE, MAX_PARSED
 
 MIB = 1 << 20
 OPTION = "--limit"
@@ -70,6 +70,9 @@ class Limits:
                 raise SettingError(OPTION, f"{setting!r} is not NAME=NUMBER with a name of {', '.join(names)}")
             limits = replace(limits, **{found[1]: int(found[2]) * _UNITS[found[3]]})
         return limits
+
+    def as_dict(self) -> dict[str, int]:
+        return {setting.name: getattr(self, setting.name) for setting in fields(self)}
 
     def as_settings(self) -> list[str]:
         """Those that differ from the defaults, as `from_settings` takes them."""

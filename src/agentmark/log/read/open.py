@@ -9,6 +9,7 @@ from pathlib import Path
 from agentmark.chain.checkpoint import Checkpoint
 from agentmark.core.errors import AgentMarkError
 from agentmark.log.read.events import BadEntry, Entry, Event, FormatKnown
+from agentmark.log.read.files import shown
 from agentmark.log.read.formats import FORMATS
 from agentmark.log.read.json_lines import read_record_lines
 from agentmark.log.read.limits import DEFAULT_LIMITS, Limits
@@ -39,8 +40,9 @@ def open_log(
 ) -> "Log":
     """A log of any format. It is opened and recognised when it is read.
 
-    A broken record raises, unless `skip_bad` is set: then the summary lists it. `as_json_lines` takes the file for a
-    log of AgentMark JSON lines, whatever it looks like. A file that asks for more than `limits` raises `LimitError`.
+    A broken record raises, and so does a file that is no log, unless `skip_bad` is set: then the summary lists it.
+    `as_json_lines` takes the file for a log of AgentMark JSON lines, whatever it looks like. A file that asks for more
+    than `limits` raises `LimitError`.
     """
     return Log(path, skip_bad=skip_bad, as_json_lines=as_json_lines, limits=limits)
 
@@ -79,7 +81,7 @@ class ReadLog:
 class Log:
     """Streams the records of a log. Each iteration reads it anew; `summary` is that of the last one to come to its end.
 
-    A line cut short by a crash is passed over, and so is what other tools logged beside the records: the summary says
+    A line that was cut short is passed over, and so is what other tools logged beside the records: the summary says
     so. A broken checkpoint never stops the records from being read.
     """
 
@@ -96,10 +98,20 @@ class Log:
     def entries(self) -> Iterator[Entry]:
         """The records, each with its place in the log."""
         self._summary = None
-        tally = Tally(os.fspath(self.path))
+        tally = Tally(self._name)
+        try:
+            yield from self._read_entries(tally)
+        except RecordError as error:
+            # Of the file as a whole: it is no log, or cannot be read on.
+            if not self._skip_bad:
+                raise
+            tally.count(BadEntry(error))
+        self._summary = tally.summary()
+
+    def _read_entries(self, tally: Tally) -> Iterator[Entry]:
         meter = Meter(self._name, self._limits)
         # Opened once and looked into, so that a pipe can be read as well.
-        with Path(self.path).open("rb") as file:
+        with self._open() as file:
             try:
                 for event in self._events(file, meter):
                     if isinstance(event, BadEntry) and not self._skip_bad:
@@ -113,18 +125,26 @@ class Log:
                         meter.keep(event)
             except RecursionError:
                 raise RecordError(self._name, tally.format or "file", "is nested too deeply") from None
-        self._summary = tally.summary()
+
+    def _open(self) -> io.BufferedReader:
+        path = Path(self.path)
+        try:
+            return path.open("rb")
+        except PermissionError as error:
+            if not self._skip_bad:
+                raise
+            raise RecordError(self._name, "file", f"cannot be read: {error.strerror}") from None
 
     @property
     def summary(self) -> LogSummary:
         """What the log held in all, and what was passed over. There is none before the log was read to its end."""
         if self._summary is None:
-            raise UnreadLogError(os.fspath(self.path))
+            raise UnreadLogError(self._name)
         return self._summary
 
     @property
     def _name(self) -> str:
-        return Path(self.path).name
+        return shown(self.path)
 
     def _events(self, file: io.BufferedReader, meter: Meter) -> Iterator[Event]:
         path = Path(self.path)

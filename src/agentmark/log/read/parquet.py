@@ -2,15 +2,17 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import groupby
 from mmap import ACCESS_READ, mmap
 from pathlib import Path
 from typing import Any
 
 from agentmark.errors import MissingExtraError
 from agentmark.log.read.events import Event
+from agentmark.log.read.files import shown
 from agentmark.log.read.format import Format, FormatTable
 from agentmark.log.read.meter import Meter
-from agentmark.log.read.parquet_pages import BadPageError, pages_of
+from agentmark.log.read.parquet_pages import BadPageError, Column, columns_of, pages_of
 from agentmark.record import RecordError
 
 # The columns in which a record may stand. The others are not read: that they are there is all that is known of them.
@@ -32,7 +34,7 @@ class Parquet(Format):
     def read_file(self, path: Path, table: FormatTable, meter: Meter) -> Iterator[Event]:
         for number, row in enumerate(_rows(path, meter), start=1):
             meter.count_row()
-            yield from table.read_row(row, f"{path.name} row {number}")
+            yield from table.read_row(row, f"{shown(path)} row {number}")
 
 
 def _rows(path: Path, meter: Meter) -> Iterator[dict[str, Any]]:
@@ -45,14 +47,16 @@ def _rows(path: Path, meter: Meter) -> Iterator[dict[str, Any]]:
         with pyarrow.parquet.ParquetFile(path) as file:
             plan = _plan(path, file, meter)
         with pyarrow.parquet.ParquetFile(path, read_dictionary=plan.texts) as file:
-            yield from _rows_of(file, plan, path.name, meter)
+            yield from _rows_of(file, plan, shown(path), meter)
     except BadPageError:
-        raise RecordError(path.name, "Parquet", "cannot be read: its pages are not where it says") from None
+        raise RecordError(
+            shown(path), "Parquet", "cannot be read: its columns and pages are not where it says"
+        ) from None
     except (pyarrow.ArrowException, OSError, ValueError) as error:
         if isinstance(error, RecordError):
             raise
         said = str(error).splitlines()
-        raise RecordError(path.name, "Parquet", f"cannot be read: {said[0] if said else 'it is damaged'}") from None
+        raise RecordError(shown(path), "Parquet", f"cannot be read: {said[0] if said else 'it is damaged'}") from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,23 +80,20 @@ def _plan(path: Path, file: Any, meter: Meter) -> _Plan:
     columns = [name for name in _COLUMNS if name in names]
     texts, spread = set(), 1
     with path.open("rb") as opened, mmap(opened.fileno(), 0, access=ACCESS_READ) as data:
-        for number in range(file.metadata.num_row_groups):
-            group = file.metadata.row_group(number)
+        for group, chunks in groupby(columns_of(data), key=lambda chunk: chunk.group):
             held = copied = 0
-            for i in range(group.num_columns):
-                column = group.column(i)
-                leaf = column.path_in_schema
-                if not any(leaf == name or leaf.startswith(f"{name}.") for name in columns):
+            for chunk in chunks:
+                if not any(chunk.path == name or chunk.path.startswith(f"{name}.") for name in columns):
                     continue
-                size = _count_pages(data, column, meter)
+                size = _count_pages(data, chunk, meter)
                 held += size.dictionary + size.page
-                if file.schema.column(i).max_repetition_level:
+                if _is_repeated(file, chunk):
                     held += size.dictionary * size.values
-                elif leaf not in columns:
+                elif chunk.path not in columns:
                     copied += size.dictionary
-                elif column.physical_type == "BYTE_ARRAY":
-                    texts.add(leaf)
-            meter.hold_parsed(4 * held, path.name, f"row group {number + 1}")
+                elif chunk.is_text:
+                    texts.add(chunk.path)
+            meter.hold_parsed(4 * held, shown(path), f"row group {group + 1}")
             spread = max(spread, copied)
     batch = max(1, min(_BATCH, meter.limits.held_bytes // spread))
     return _Plan(dict.fromkeys(names), columns, sorted(texts), batch)
@@ -107,12 +108,15 @@ class _Sizes:
     values: int
 
 
-def _count_pages(data: mmap, column: Any, meter: Meter) -> _Sizes:
+def _is_repeated(file: Any, chunk: Column) -> bool:
+    if chunk.number >= len(file.schema):
+        raise BadPageError
+    return bool(file.schema.column(chunk.number).max_repetition_level)
+
+
+def _count_pages(data: mmap, chunk: Column, meter: Meter) -> _Sizes:
     dictionary = largest = values = 0
-    start = int(column.data_page_offset)
-    if column.has_dictionary_page and column.dictionary_page_offset:
-        start = min(start, int(column.dictionary_page_offset))
-    for page in pages_of(data, start, int(column.total_compressed_size)):
+    for page in pages_of(data, chunk.start, chunk.length):
         meter.unpack(page.unpacked_size)
         meter.count_values(1 + page.value_count)
         size = page.unpacked_size + _VALUE_BYTES * page.value_count

@@ -6,6 +6,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from agentmark.log.read.events import Damage, Event
+from agentmark.log.read.files import shown
 from agentmark.log.read.format import Format, FormatTable, read_entry
 from agentmark.log.read.limits import LimitError
 from agentmark.log.read.meter import Meter
@@ -32,20 +33,20 @@ class SqliteDatabase(Format):
         try:
             connection = _open(path, watch)
         except _FAULTS as error:
-            raise RecordError(path.name, "database", f"cannot be opened: {_said(error)}") from None
+            raise RecordError(shown(path), "database", f"cannot be opened: {_said(error)}") from None
         try:
-            _check_ours(connection, path.name)
+            _check_ours(connection, shown(path))
             # By the key that every table has, in whose order it is stored: nothing has to be sorted before it is seen.
             for row, line in connection.execute("SELECT _rowid_, line FROM records ORDER BY _rowid_"):
-                where = f"{path.name} row {row}"
+                where = f"{shown(path)} row {row}"
                 _count(line, where, meter)
                 yield read_entry(line, where)
                 count += 1
         except _FAULTS as error:
-            watch.check(error, path.name)
+            watch.check(error, shown(path))
             if count == 0:
-                raise RecordError(path.name, "database", f"cannot be read: {_said(error)}") from None
-            yield Damage(f"{path}: damaged after {count} rows ({_said(error)}); read up to there")
+                raise RecordError(shown(path), "database", f"cannot be read: {_said(error)}") from None
+            yield Damage(f"{shown(path)}: damaged after {count} rows ({_said(error)}); read up to there")
         finally:
             connection.close()
 

@@ -16,6 +16,7 @@ from agentmark.log.read.events import (
     NoRecord,
     TornLine,
 )
+from agentmark.log.read.format import UnknownFormatError
 from agentmark.record import RecordError
 
 T = TypeVar("T")
@@ -48,9 +49,9 @@ class LogSummary:
     @property
     def passed_over(self) -> list[str]:
         """What was not read, in sentences."""
-        said = [f"{self.path}:{line}: cut short by a crash" for line in self.torn_lines]
+        said = [f"{self.path}:{line}: is cut short" for line in self.torn_lines]
         said += self.damage
-        said += [str(error) for error in (*self.bad_lines, *self.bad_checkpoints)]
+        said += [_sentence(error) for error in (*self.bad_lines, *self.bad_checkpoints)]
         said += [f"{self.path}: and {more}" for more in self.further]
         if self.skipped and not self.record_count:
             said.append(f"{self.path}: {self.format}: none of {self.skipped} entries holds an agentmark.record")
@@ -60,6 +61,10 @@ class LogSummary:
     def further(self) -> list[str]:
         """How many more faults there were than are listed, in words."""
         return [f"{count:,} more {kind}" for kind, count in self.unlisted.items()]
+
+
+def _sentence(error: RecordError) -> str:
+    return error.short if isinstance(error, UnknownFormatError) else str(error)
 
 
 @dataclass(slots=True)

@@ -7,6 +7,7 @@ from pathlib import Path
 from agentmark.core.strict_json import StrictJsonError
 from agentmark.log.lines import LINE_BEGINNING, is_torn
 from agentmark.log.read.events import BadEntry, Damage, Event, TornLine
+from agentmark.log.read.files import shown
 from agentmark.log.read.format import FormatTable
 from agentmark.log.read.json_lines import is_own, read_record_line, read_record_lines
 from agentmark.log.read.json_text import CutShortError, array_items, decode_utf8, parse_document, parse_row
@@ -36,19 +37,19 @@ def read_text(packed: Stream, path: Path, table: FormatTable, meter: Meter) -> I
     if layout is None:
         # One long line: it has to be read to be known.
         head += packed.readline(meter.limits.held_bytes)
-        meter.check(head, path.name, "line")
+        meter.check(head, shown(path), "line")
         layout = _layout_of(head, table, whole=True)
     stream = rewound(head, packed)
     match layout:
         case Layout.RECORD_LINES:
-            return read_record_lines(stream, path.name, meter)
+            return read_record_lines(stream, shown(path), meter)
         case Layout.ROW_LINES:
             return _read_row_lines(stream, path, table, meter)
         case Layout.ARRAY:
             return _read_array(stream, path, table, meter)
         case Layout.DOCUMENT:
             return _read_document(stream, path, table, meter)
-    raise table.unknown(path.name, f"a file that begins with {head.lstrip()[:16]!r}")
+    raise table.unknown(shown(path), f"a file that begins with {head.lstrip()[:16]!r}")
 
 
 def _layout_of(head: bytes, table: FormatTable, *, whole: bool) -> Layout | None:
@@ -89,8 +90,8 @@ def _layout_told_by(line: bytes, table: FormatTable) -> Layout | None:
 
 def _read_row_lines(stream: Stream, path: Path, table: FormatTable, meter: Meter) -> Iterator[Event]:
     try:
-        for number, line in lines_of(stream, path.name, meter):
-            where = f"{path.name}:{number}"
+        for number, line in lines_of(stream, shown(path), meter):
+            where = f"{shown(path)}:{number}"
             meter.parse(line, where, "line")
             yield from _read_row_line(line, number, where, table)
     except DamagedError as damage:
@@ -120,27 +121,27 @@ def _read_row_line(line: bytes, number: int, where: str, table: FormatTable) -> 
 def _read_array(stream: Stream, path: Path, table: FormatTable, meter: Meter) -> Iterator[Event]:
     number = 0
     try:
-        for number, item in enumerate(array_items(stream, path.name, meter), start=1):
+        for number, item in enumerate(array_items(stream, shown(path), meter), start=1):
             if number == 1 and not table.knows(item):
-                raise table.unknown(path.name, f"an array whose first item has {_some(item)}")
-            yield from table.read_row(item, f"{path.name} item {number}")
+                raise table.unknown(shown(path), f"an array whose first item has {_some(item)}")
+            yield from table.read_row(item, f"{shown(path)} item {number}")
     except CutShortError:
-        yield Damage(f"{path}: cut short after item {number}; read up to there")
+        yield Damage(f"{shown(path)}: cut short after item {number}; read up to there")
     except RecordError as error:
         # Behind a broken item nobody knows where the next one begins.
         yield BadEntry(error)
 
 
 def _read_document(stream: Stream, path: Path, table: FormatTable, meter: Meter) -> Iterator[Event]:
-    data = read_document(stream, path.name, meter)
-    meter.parse(data, path.name, "document")
-    document = parse_document(data, path.name, damaged=stream.damaged)
+    data = read_document(stream, shown(path), meter)
+    meter.parse(data, shown(path), "document")
+    document = parse_document(data, shown(path), damaged=stream.damaged)
     del data
     if document.cut:
-        yield Damage(f"{path}: cut short; read up to its last whole entry")
+        yield Damage(f"{shown(path)}: cut short; read up to its last whole entry")
     if not table.knows(document.content):
-        raise table.unknown(path.name, f"an object with {_some(document.content)}")
-    yield from table.read_row(document.content, path.name)
+        raise table.unknown(shown(path), f"an object with {_some(document.content)}")
+    yield from table.read_row(document.content, shown(path))
 
 
 def _some(content: object) -> str:

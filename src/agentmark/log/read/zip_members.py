@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from agentmark.log.read.files import shown
 from agentmark.log.read.meter import Meter
 from agentmark.log.read.packing import zstd_stream
 from agentmark.record import RecordError
@@ -69,7 +70,7 @@ def _members_by_header(file: io.BufferedReader, size: int) -> Iterator[Member]:
 
 def unpack(path: Path, member: Member, meter: Meter) -> bytes:
     """The content of one member, up to the limit. What it says of its own size counts for nothing."""
-    where = f"{path.name} {member.name}"
+    where = f"{shown(path)} {member.name}"
     most = meter.limits.held_bytes + 1
     with path.open("rb") as file:
         file.seek(max(0, member.offset))

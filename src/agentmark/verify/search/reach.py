@@ -6,16 +6,9 @@ It foretells, from the costs that the searches themselves spend, and without sea
 from bisect import insort
 from math import ceil
 
-from agentmark.core.costs import (
-    DEFAULT_WORK_LIMIT,
-    GUESS,
-    basis_cost,
-    elimination_cost,
-    guess_bits,
-    set_trial_cost,
-    set_trial_success,
-)
+from agentmark.core.costs import GUESS, basis_cost, elimination_cost, guess_bits, set_trial_cost, set_trial_success
 from agentmark.core.symbols import SYMBOL_BITS, Reading, SymbolSet
+from agentmark.core.work_limit import DEFAULT_WORK_LIMIT
 from agentmark.verify.search.information_sets import TELLING_STEPS, TRIALS
 from agentmark.verify.search.walsh import one_transform, transform_limit
 

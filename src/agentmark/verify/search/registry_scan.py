@@ -54,7 +54,13 @@ class _Columns:
 
 
 def scan(
-    payloads: Sequence[int], readings: Sequence[Reading], *, payload_len: int, noise: Sequence[float], work: Work
+    payloads: Sequence[int],
+    readings: Sequence[Reading],
+    *,
+    payload_len: int,
+    noise: Sequence[float],
+    work: Work,
+    count: int = 2,
 ) -> list[int]:
     """`best_identities` on the steps that say most, as many as the work allows."""
     names = len(payloads)
@@ -70,7 +76,7 @@ def scan(
     work.spend(told.cost)
     if told.left_out and told.bits < ENOUGH_TIMES * log2(2 * names):
         work.refuse(told.left_out)
-    return best_identities(payloads, told.readings, payload_len=payload_len, noise=noise)
+    return best_identities(payloads, told.readings, payload_len=payload_len, noise=noise, count=count)
 
 
 def _planes_cost(reading: Reading, names: int, payload_len: int, rates: int) -> float:

@@ -11,8 +11,8 @@ from agentmark.core.evidence import NOISE_RATES, Evidence
 from agentmark.core.symbols import SymbolSet
 from agentmark.keys.shared import SharedKey
 from agentmark.record import StepRecord
+from agentmark.verify.defaults import DEFAULT_THRESHOLD
 from agentmark.verify.search.walsh import likeliest_payloads
-from agentmark.verify.verdict import DEFAULT_THRESHOLD
 from agentmark.verify.verifier import Verifier
 
 # What a verifier would be told who knows how the lists came about.

@@ -21,7 +21,7 @@ from agentmark.elicit.chat import ChatRequest
 from agentmark.elicit.situation import Elicitation, Situation
 from agentmark.embed.embedder import Embedder
 from agentmark.record import StepRecord
-from agentmark.verify.verdict import DEFAULT_THRESHOLD
+from agentmark.verify.defaults import DEFAULT_THRESHOLD
 from agentmark.verify.verifier import Verifier
 from agentmark_lab.envs.base import Episode, Task, of_each_group, open_environment
 from agentmark_lab.experiments.attacks.mismatch import TOLD_NOISE, Match, Pair, Tally, identify, match_of

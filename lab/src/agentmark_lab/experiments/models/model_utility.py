@@ -19,7 +19,7 @@ from agentmark.keys.shared import SharedKey
 from agentmark.policies import BaselineSession
 from agentmark.policies.chooser import Chooser
 from agentmark.record import StepRecord
-from agentmark.verify.verdict import DEFAULT_THRESHOLD
+from agentmark.verify.defaults import DEFAULT_THRESHOLD
 from agentmark.verify.verifier import Verifier
 from agentmark_lab.envs.base import Task, open_environment
 from agentmark_lab.envs.toolbench import FINISH, ToolBench

@@ -9,7 +9,7 @@ from random import Random
 
 from agentmark.keys.shared import SharedKey
 from agentmark.record import StepRecord
-from agentmark.verify.verdict import DEFAULT_THRESHOLD
+from agentmark.verify.defaults import DEFAULT_THRESHOLD
 from agentmark.verify.verifier import Verifier
 from agentmark_lab.envs.base import ENVIRONMENTS, open_environment
 from agentmark_lab.experiments.verification.views import VIEWS

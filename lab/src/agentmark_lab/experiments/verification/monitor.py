@@ -8,9 +8,9 @@ from statistics import median
 from agentmark.core.symbols import Reading
 from agentmark.keys.shared import SharedKey
 from agentmark.power import LIKE, Setup, dirichlet_source, steps_needed
+from agentmark.verify.defaults import DEFAULT_THRESHOLD
 from agentmark.verify.intake import read_record
 from agentmark.verify.keyring import Keyring
-from agentmark.verify.verdict import DEFAULT_THRESHOLD
 from agentmark_lab.experiments.verification.watching import (
     ATTACKS,
     CLAIM,

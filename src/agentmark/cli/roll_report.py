@@ -1,0 +1,69 @@
+"""The report on many sessions: a folder with an overview, a page for each identity, and the same as data."""
+
+import argparse
+import os
+from pathlib import Path
+
+from agentmark.cli.verify_report import as_json, check_output
+from agentmark.errors import SettingError
+from agentmark.files import FileError, write_text_file
+from agentmark.keys.signing import SigningKey
+from agentmark.report.roll_content import RollReport
+from agentmark.report.roll_identity import identity_reports
+from agentmark.report.roll_page import render_roll
+from agentmark.report.signature import sign_report
+
+DATA = "roll.json"
+
+
+def is_folder(given: str | None) -> bool:
+    """Whether a report was asked for in a folder: one that is there, or a name that ends like one."""
+    return given is not None and (given.endswith(("/", os.sep)) or Path(given).is_dir())
+
+
+class RollReportFiles:
+    """Where the report on many sessions goes: refused before the work is done if it cannot be written there."""
+
+    def __init__(self, arguments: argparse.Namespace) -> None:
+        if (arguments.signed is None) != (arguments.signing_key is None):
+            raise SettingError("--signed", "goes together with --signing-key")
+        for name in ("segments", "pdf", "browser"):
+            if getattr(arguments, name, None):
+                raise SettingError(f"--{name}", f"is for the report on one log: {ONE_LOG}")
+        self._folder: Path | None = arguments.report
+        self._signed: Path | None = arguments.signed
+        if self._folder is not None and self._folder.exists() and not self._folder.is_dir():
+            raise SettingError(str(self._folder), f"is a file; {FOLDER_NEEDED}")
+        if self._folder is not None and not arguments.report_in_folder:
+            raise SettingError("--report", FOLDER_NEEDED)
+        if self._folder is None and self._signed is None:
+            raise SettingError("--report", "what goes into a report needs one: give --report FOLDER/ or --signed FILE")
+        inputs = [*arguments.log, *(arguments.key or []), arguments.registry, arguments.signing_key]
+        if self._signed is not None:
+            check_output(self._signed, [source for source in inputs if source is not None])
+        self._signing_key = SigningKey.load(arguments.signing_key) if arguments.signing_key is not None else None
+
+    def write(self, report: RollReport) -> None:
+        """The pages, the data, and both signed if there is a key for it."""
+        key = self._signing_key
+        if self._folder is not None:
+            try:
+                self._folder.mkdir(parents=True, exist_ok=True)
+            except OSError as error:
+                raise FileError(self._folder, f"cannot be made: {error.strerror}") from None
+            for name, page in render_roll(report).items():
+                write_text_file(self._folder / name, page)
+            write_text_file(self._folder / DATA, as_json(report))
+            if key is not None:
+                for part, extract in zip(report["identities"], identity_reports(report), strict=True):
+                    name = Path(part["page"]).with_suffix(".signed.json").name
+                    write_text_file(self._folder / name, as_json(sign_report(extract, key)))
+        if self._signed is not None and key is not None:
+            write_text_file(self._signed, as_json(sign_report(report, key)))
+
+
+ONE_LOG = "choose a session with --session, or pool all of them with --pool"
+FOLDER_NEEDED = (
+    "a report on several sessions is a folder of pages: give --report FOLDER/ (with the slash), choose one session "
+    "with --session, or pool all of them with --pool"
+)
