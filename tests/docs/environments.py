@@ -94,7 +94,7 @@ def clone(into: Path, environment: Path | None = None) -> Path:
             shutil.copy2(path, folder)
     if environment is not None:
         (folder / ".venv").symlink_to(environment, target_is_directory=True)
-    if (VENVS / "lab").exists():
+    if (VENVS / "lab" / ".ready").exists():
         (folder / ".venvs").symlink_to(VENVS, target_is_directory=True)
     return folder
 

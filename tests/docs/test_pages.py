@@ -24,7 +24,7 @@ RUN_BLOCKS = Path(__file__).with_name("run_blocks.py")
 SMALL = {"http", "signed"}
 # So do pages whose commands simulate for half a minute.
 LONG = {"docs/power.md", "docs/production.md"}
-PATIENCE_S = 900
+PATIENCE_S = 3600
 LIKE_A_COMMAND = re.compile(r"(\$|agentmark|make|pip|python|import|from) ")
 
 
