@@ -5,11 +5,13 @@ A page without such commands is read in what `make demo` makes: AgentMark alone.
 """
 
 import fcntl
+import json
 import os
 import re
 import shutil
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from hashlib import sha256
@@ -46,8 +48,10 @@ def make(installs: list[str]) -> Path:
     """The environment in which these commands were run, and no others."""
     folder = VENVS / name_for(installs)
     pins = constraints_for(installs)
-    made_from = [sys.version, *installs, pins.read_text("utf-8"), (ROOT / "pyproject.toml").read_text("utf-8")]
-    fingerprint = sha256("\0".join(made_from).encode()).hexdigest()
+    # Of the project's settings only what is installed by them.
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    made_from = [sys.version, installs, pins.read_text("utf-8"), project]
+    fingerprint = sha256(json.dumps(made_from).encode()).hexdigest()
     stamp = folder / ".docs"
     with _alone(folder.with_name(f"{folder.name}.lock")):
         if not stamp.exists() or stamp.read_text("utf-8") != fingerprint:
