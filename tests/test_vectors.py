@@ -45,7 +45,7 @@ COUNTS = {
     "chain": {"starts": 7, "links": 10, "checkpoints": 2},
     "context": {"valid": 16, "invalid": 17},
     "distribution": {"valid": 28, "invalid": 18},
-    "evidence": {"claims": 31, "partial": 19, "ownership": 21, "prices": 20, "ties": 4},
+    "evidence": {"claims": 31, "partial": 19, "ownership": 21, "prices": 20, "ties": 4, "several": 10},
     "files": {
         "key_files.valid": 7,
         "key_files.invalid": 21,
@@ -304,6 +304,29 @@ def test_of_equals_the_smallest(case: dict[str, Any]) -> None:
     assert verdict.candidate == int(case["candidate"], 16)
     assert not verdict.accepted
     assert abs(1000 * verdict.evidence_bits - case["evidence_millibits"]) <= 1
+
+
+@cases("evidence", "several")
+def test_everyone_in_a_log_that_several_share(case: dict[str, Any]) -> None:
+    length = case["payload_len"]
+    registry = None
+    if case["registry"] is not None:
+        registry = Registry(length, [Identity(text, int(text, 16)) for text in case["registry"]])
+    verifier = Verifier(
+        SharedKey(bytes.fromhex(case["secret"])),
+        payload_len=length,
+        registry=registry,
+        threshold=float(case["threshold"]),
+        noise=None if case["noise"] is None else float(case["noise"]),
+    )
+    verdict = verifier.verify([StepRecord.from_json(line) for line in case["lines"]])
+    # With a registry, a verifier may also name payloads that it does not hold: the vectors list its names alone.
+    found = [found for found in verdict.found if registry is None or found.identity is not None]
+    assert [(f"{each.payload:0{length // 4}x}", each.at_least_steps) for each in found] == [
+        (said["payload"], said["at_least_steps"]) for said in case["found"]
+    ]
+    for identity, said in zip(found, case["found"], strict=True):
+        assert abs(1000 * identity.evidence_bits - said["evidence_millibits"]) <= 1
 
 
 @cases("log", "lengths")

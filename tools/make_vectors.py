@@ -502,6 +502,43 @@ def price(length: int, registry: list[int] | None, payload: int, *, claimed: boo
     return math.log2(share.denominator) - math.log2(share.numerator) + math.log2(tries)
 
 
+def least_steps(values: list[float], needed_bits: float, noise: str | None) -> int:
+    """Section 9.2: the fewest steps that, taken away where they say most, leave less than is needed."""
+    rates = MIXTURE if noise is None else [(float(noise), 1.0)]
+    largest = sorted([value for value in values if value > 1], reverse=True)
+    for count in range(len(largest) + 1):
+        left = math.fsum(
+            prior
+            * math.prod((1 - rate) * value + rate for value in values)
+            / math.prod((1 - rate) * value + rate for value in largest[:count])
+            for rate, prior in rates
+        )
+        assert abs(math.log2(left) - needed_bits) > 1e-6 if left else True, "rounding must not decide"
+        if left < 2**needed_bits:
+            return count
+    return len(largest)
+
+
+def found_identities(
+    records: list[Case], length: int, registry: list[int] | None, threshold: str, noise: str | None
+) -> list[Case]:
+    """Everyone who passes, by weighing every payload that there is: best first, of equals the smallest."""
+    found = []
+    counted = counted_records(records, key_id(SECRET), length)
+    for payload in range(2**length) if registry is None else registry:
+        read = [step_e_value(record, SECRET, payload, length) for record in counted]
+        values = [value for value in read if value is not None]
+        millibits = mixed_millibits(values, noise)
+        paid = price(length, registry, payload, claimed=False, tries=1)
+        needed = paid - math.log2(float(threshold))
+        if millibits is None or millibits < 1000 * needed:
+            continue
+        steps = least_steps(values, needed, noise)
+        said = named("payload evidence_millibits at_least_steps", hex_integer(payload, length), millibits, steps)
+        found.append((paid - millibits / 1000, payload, said))
+    return [said for _, _, said in sorted(found, key=lambda each: each[:2])]
+
+
 # Section 8a: the chain
 
 
@@ -1495,6 +1532,70 @@ def tie_vectors() -> list[Case]:
     ]
 
 
+def several_vectors() -> list[Case]:
+    """Logs that several identities share, and everyone whom they name."""
+    bits = {8: ["01011010", "11000011", "00111001"], 16: ["1010011011100011", "0001110010101111", "1111000000001101"]}
+
+    def carried(label: str, scheme: str, length: int, number: int, steps: int) -> list[Case]:
+        session = fixed(f"several session {label} {number}").hex()[:32]
+        lists = [even(8), TICKET] if scheme == "F" else [even(8)]
+        return [
+            marked_record(scheme, session, step, lists[step % len(lists)], bits[length][number])
+            for step in range(steps)
+        ]
+
+    def foreign(label: str, scheme: str, length: int, steps: int) -> list[Case]:
+        session = fixed(f"several foreign {label}").hex()[:32]
+        made = [marked_record(scheme, session, i, even(8), bits[length][0], secret=OTHER_SECRET) for i in range(steps)]
+        return [record | {"key_id": key_id(SECRET)} for record in made]
+
+    names = [integer_of(text) for text in bits[16]]
+    registry = [*names, 3, 42]
+    two = carried("two", "F", 8, 0, 50) + carried("two", "F", 8, 1, 44)
+    three = [record for number in range(3) for record in carried("three", "F", 16, number, 36)]
+    cases: list[tuple[str, int, list[Case], list[int] | None, str, str | None]] = [
+        ("one identity, all steps its own", 8, carried("one", "F", 8, 0, 30), None, "1e-06", None),
+        ("two identities, any payload", 8, shuffled(two), None, "1e-06", None),
+        ("two identities, at a stricter threshold", 8, shuffled(two), None, "1e-09", None),
+        ("two identities, at a threshold that nobody reaches", 8, shuffled(two), None, "1e-60", None),
+        ("two identities, one noise rate", 8, shuffled(two), None, "1e-06", "0.5"),
+        ("three identities, a registry of five", 16, shuffled(three), registry, "1e-06", None),
+        ("three identities, a registry of the first two", 16, shuffled(three), names[:2], "1e-06", None),
+        (
+            "two identities and steps of others",
+            16,
+            shuffled(three[:72] + foreign("two", "F", 16, 24)),
+            registry,
+            "1e-06",
+            None,
+        ),
+        (
+            "two identities, R",
+            16,
+            shuffled(carried("R", "R", 16, 0, 20) + carried("R", "R", 16, 2, 26)),
+            registry,
+            "1e-06",
+            None,
+        ),
+        (
+            "one identity and steps of others, R",
+            16,
+            carried("R", "R", 16, 0, 20) + foreign("R", "R", 16, 6),
+            registry,
+            "1e-06",
+            None,
+        ),
+    ]
+    vectors = []
+    for name, length, records, listed, threshold, noise in cases:
+        entries = None if listed is None else [hex_integer(payload, length) for payload in listed]
+        members = "name secret payload_len lines registry threshold noise found"
+        found = found_identities(records, length, listed, threshold, noise)
+        lines = list(map(line_of, records))
+        vectors.append(named(members, name, SECRET.hex(), length, lines, entries, threshold, noise, found))
+    return vectors
+
+
 def evidence_vectors() -> Case:
     return {
         "claims": claim_vectors(),
@@ -1502,6 +1603,7 @@ def evidence_vectors() -> Case:
         "ownership": ownership_vectors(),
         "prices": price_vectors(),
         "ties": tie_vectors(),
+        "several": several_vectors(),
     }
 
 

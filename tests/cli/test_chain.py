@@ -1,5 +1,6 @@
 """`agentmark chain` and `agentmark signing-key`."""
 
+import gzip
 import io
 import json
 import sys
@@ -9,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from chained_logs import KEY
+from log_shapes import SHAPES
 from support import marked_log
 
 from agentmark import ChainWriter, LogWriter
@@ -129,3 +131,59 @@ def test_a_log_goes_on_under_a_new_key(run: Callable[..., tuple[int, str, str]])
     )
     assert run(f"{EMBED} --chain --signing-key second.json --signer-file kept --former-key {first}", WEIGHTS)[0] == 0
     assert Path("kept").exists()
+
+
+# Whatever `verify` reads.
+
+
+def test_several_files_are_judged_each_by_itself(run: Callable[..., tuple[int, str, str]]) -> None:
+    run(f"{EMBED} --chain", WEIGHTS * 3)
+    Path("logs/deep").mkdir(parents=True)
+    Path("log.jsonl").rename("logs/whole.jsonl")
+    lines = Path("logs/whole.jsonl").read_text().splitlines(keepends=True)
+    Path("logs/deep/cut.jsonl.gz").write_bytes(gzip.compress("".join([lines[0], lines[2]]).encode()))
+    status, out, _ = run("chain logs")
+    assert status == 1
+    assert "logs/deep/cut.jsonl.gz\nNot intact: 2 records of 1 session; found 1 gap" in out
+    assert "logs/whole.jsonl\nIntact: 3 records of 1 session" in out
+    reports = json.loads(run("chain logs --json")[1])
+    assert [(report["log"], report["intact"]) for report in reports] == [
+        ("logs/deep/cut.jsonl.gz", False),
+        ("logs/whole.jsonl", True),
+    ]
+    assert run("chain logs/whole.jsonl")[0] == 0
+
+
+def test_links_in_another_format_are_checked(run: Callable[..., tuple[int, str, str]]) -> None:
+    run(f"{EMBED} --chain", WEIGHTS * 5)
+    lines = Path("log.jsonl").read_text().splitlines()
+    Path("traces.json").write_bytes(SHAPES["otlp document"][0](lines))
+    status, out, _ = run("chain traces.json")
+    assert status == 0
+    assert "Intact: 5 records of 1 session" in out
+    assert "OTLP/JSON, which keeps links and no checkpoints" in out
+    Path("traces.json").write_bytes(SHAPES["otlp document"][0](lines[:2] + lines[3:]))
+    assert run("chain traces.json")[0] == 1
+
+
+def test_a_format_without_a_chain_says_why(run: Callable[..., tuple[int, str, str]]) -> None:
+    run(EMBED, WEIGHTS * 5)
+    Path("traces.json").write_bytes(SHAPES["otlp document"][0](Path("log.jsonl").read_text().splitlines()))
+    status, out, _ = run("chain traces.json")
+    assert status == 3
+    assert "traces.json has no chain: OTLP/JSON with 5 records, none of them linked." in out
+    assert "hand in that file" in out
+    # Where somebody is known to have signed it, that is a finding.
+    public_key = run("signing-key signing.json")[1].split()[-1]
+    status, out, _ = run(f"chain traces.json --public-key {public_key}")
+    assert status == 1
+    assert "unsigned" in out
+
+
+def test_a_file_that_is_no_log_among_logs(run: Callable[..., tuple[int, str, str]]) -> None:
+    run(f"{EMBED} --chain", WEIGHTS * 3)
+    Path("scan.pdf").write_bytes(b"%PDF-1.7\n")
+    assert run("chain log.jsonl scan.pdf")[0] == 2
+    status, out, _ = run("chain log.jsonl scan.pdf --skip-bad")
+    assert status == 0
+    assert "scan.pdf is no log: not recognised: this is a file that begins with b'%PDF-1.7" in out

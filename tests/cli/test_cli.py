@@ -6,6 +6,7 @@ import json
 import shlex
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable
 from dataclasses import replace
 from math import log2
@@ -14,7 +15,7 @@ from pathlib import Path
 import pytest
 from support import TICKET_WEIGHTS, marked_log
 
-from agentmark import Embedder, LogWriter, Registry, SharedKey, StepRecord, open_log
+from agentmark import Embedder, LogWriter, Registry, SharedKey, SqliteLog, StepRecord, open_log
 from agentmark.cli import main
 
 KEY = SharedKey(bytes(range(100, 132)))
@@ -160,10 +161,25 @@ def test_not_attributed_is_exit_one(run: Run) -> None:
     assert status == 1
     assert "more steps are needed" in out
     assert err == ""
+
+
+def test_nothing_usable_is_exit_three_and_names_the_keys(run: Run) -> None:
+    write_log("log.jsonl", steps=5)
     run("keygen", "other.json")
-    status, out, _ = run("verify", "log.jsonl", "--key", "other.json")
-    assert status == 1
+    status, out, err = run("verify", "log.jsonl", "--key", "other.json")
+    assert status == 3
     assert "5 other key" in out
+    assert f"nothing usable: the records state the keys {KEY.id}; given: {SharedKey.load('other.json').id}" in err
+    Path("empty.jsonl").write_bytes(b"")
+    status, _, err = run("verify", "empty.jsonl", "--key", "other.json")
+    assert status == 3
+    assert "nothing usable: there is no record at all" in err
+    # The key is right, and the registry is of another length.
+    KEY.save("key.json")
+    run("identity", "registry.jsonl", "--issue", "acme", "--payload-len", "8")
+    status, _, err = run("verify", "log.jsonl", "--key", "key.json", "--registry", "registry.jsonl")
+    assert status == 3
+    assert "nothing usable: there are records of the key given, and all of them had to be set aside" in err
 
 
 def test_logs_are_pooled_and_may_be_packed(run: Run) -> None:
@@ -341,7 +357,7 @@ def test_a_segment_that_lost_its_place_is_found(run: Run) -> None:
         for record in lost:
             writer.write(record)
     command = ("verify", "part.jsonl", "--key", "key.json")
-    assert run(*command)[0] == 1
+    assert run(*command)[0] == 3
     place = ("--find-offset", "--session", "lost", "--offsets", "30")
     status, out, err = run(*command, *place)
     assert status == 0
@@ -363,8 +379,8 @@ def test_a_segment_that_lost_its_place_is_found(run: Run) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ("--find-offset", "goes together with --session"),
-        ("--session s", "goes together with --session"),
+        ("--find-offset", "goes together with one --session"),
+        ("--session s", "no session here begins with 's'"),
         ("--offsets 5", "goes together with --find-offset"),
         ("--find-offset --session s --offsets 0", "0 is not a number of places"),
         ("--work-limit 0", "0 is not a number of operations"),
@@ -415,3 +431,27 @@ def counted(self, operations):
 Work.take = counted
 sys.exit(main())
 """
+
+
+def test_a_log_may_come_through_standard_input(tmp_path: Path) -> None:
+    """In any format, packed or not, beside files; a report calls it what it is."""
+    KEY.save(tmp_path / "key.json")
+    write_log(str(tmp_path / "log.jsonl"))
+    with SqliteLog(tmp_path / "run.db") as table:
+        for record in marked_log(KEY, steps=60):
+            table.write(record)
+    plain = (tmp_path / "log.jsonl").read_bytes()
+    kept = set(Path(tempfile.gettempdir()).glob("agentmark-*"))
+    command = [sys.executable, "-m", "agentmark", "verify", "-", "--key", "key.json", "--json"]
+    for data in (plain, gzip.compress(plain), (tmp_path / "run.db").read_bytes()):
+        done = subprocess.run(command, input=data, capture_output=True, cwd=tmp_path, check=False, timeout=120)
+        assert (done.returncode, done.stderr) == (0, b"")
+        assert json.loads(done.stdout)["payload"] == "5eed"
+    report = subprocess.run(
+        [*command, "--report", "report.html"], input=plain, capture_output=True, cwd=tmp_path, check=True, timeout=120
+    )
+    content = json.loads(report.stdout)
+    assert content["inputs"][0]["path"] == "standard input"
+    assert content["inputs"][0]["size"] == len(plain)
+    assert content["command"].startswith("agentmark verify - --key key.json")
+    assert set(Path(tempfile.gettempdir()).glob("agentmark-*")) <= kept, "nothing is left behind"

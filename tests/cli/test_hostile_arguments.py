@@ -192,7 +192,8 @@ def test_a_secret_among_the_words_is_not_repeated(run: Run) -> None:
         ["signing-key", "OUT"],
         ["identity", "OUT", "--issue", "acme"],
         ["embed", "--key", "key.json", "--payload", "1", "--payload-len", "8", "--log", "OUT"],
-        ["verify", "log.jsonl", "--key", "key.json", "--report", "OUT"],
+        # One verdict is one page; of several, a report is a folder.
+        ["verify", "log.jsonl", "--key", "key.json", "--pool", "--report", "OUT"],
         ["verify", "log.jsonl", "--key", "key.json", "--signed", "OUT", "--signing-key", "signing.json"],
         ["power", "--n", "4", "--alpha", "1", "--trials", "3", "--plot", "OUT"],
     ],

@@ -58,7 +58,7 @@ def test_an_alarm_and_where_the_monitor_stands(run: Run) -> None:
     assert "'acme' (payload 0x5eed)" in lines[0]
     assert lines[1].startswith("20 records, 20 count")
     assert "1 copy that says not enforced" in out
-    assert "1 records tried to take a step back, and none did" in out
+    assert "1 record tried to take a step back, in vain" in out
 
 
 def test_no_alarm_is_exit_1_and_names_nobody(run: Run) -> None:
@@ -108,7 +108,7 @@ def test_json_lines_and_what_a_stranger_may_see(run: Run) -> None:
     status, out, _ = run("log.jsonl", *WATCH, "--json", "--for-stranger")
     assert status == 0
     for line in out.splitlines():
-        assert set(json.loads(line)) == {"event", "alarm", "identity", "threshold"}
+        assert set(json.loads(line)) == {"event", "alarm", "identities", "threshold"}
     assert run("log.jsonl", *WATCH, "--for-stranger")[1] == "alarm: acme\nalarm: acme\n"
 
 

@@ -32,4 +32,4 @@ def _foreign_stretches(intake: Intake, verdict: Verdict) -> list[Stretch]:
 
 def _hint(foreign: Sequence[Stretch]) -> str:
     places = ", ".join(f"{stretch.first + 1} to {stretch.last + 1}" for stretch in foreign)
-    return f"records {places} do not fit this identity: another agent's, perhaps; --segments looks for whose they are"
+    return f"records {places} do not fit the first identity: another's, perhaps; --segments looks for whose they are"

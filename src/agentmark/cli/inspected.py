@@ -150,7 +150,7 @@ class Inspection:
         return SessionRow(
             session=session,
             records=len(records),
-            steps=len({record.context for record in records}),
+            steps=len({(record.key_id, record.context) for record in records}),
             marked_steps=len(marked),
             key_ids=tuple(sorted({record.key_id for record in records})),
             schemes=tuple(sorted({record.scheme for record in records})),

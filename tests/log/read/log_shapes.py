@@ -160,7 +160,9 @@ SHAPES: dict[str, tuple[Callable[[list[str]], bytes], str]] = {
 
 
 def verdict_of(path: Path, key_file: Path, capsys: pytest.CaptureFixture[str], *options: str) -> str:
-    assert main(["verify", str(path), "--key", str(key_file), "--claim", hex(PAYLOAD), "--json", *options]) == 0
+    assert (
+        main(["verify", str(path), "--key", str(key_file), "--claim", hex(PAYLOAD), "--json", "--pool", *options]) == 0
+    )
     content = json.loads(capsys.readouterr().out)
     # What the chain of each file shows names the file, and its lines; records where it has none.
     for chain in content["chains"]:
