@@ -9,7 +9,7 @@ INSTALL := PIP_CONSTRAINT=constraints.txt PIP_DISABLE_PIP_VERSION_CHECK=1 $(BIN)
 ADAPTERS := $(basename $(notdir $(wildcard tests/adapters/*.txt)))
 ADAPTER_TESTS := $(addprefix test-adapter-,$(ADAPTERS))
 
-.PHONY: help demo test test-slow test-adapters test-adapters-model $(ADAPTER_TESTS) lab test-lab test-local lab-oasis test-oasis test-logs test-transformers fuzz hostile lint types check bench results docs wheel vectors clean
+.PHONY: help demo test test-slow test-docs test-adapters test-adapters-model $(ADAPTER_TESTS) lab test-lab test-local lab-oasis test-oasis test-logs test-transformers fuzz hostile lint types check bench results docs wheel vectors clean
 
 help:  ## List the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -30,12 +30,15 @@ demo: $(VENV)/.runtime  ## Mark an agent's decisions, damage its log, read the i
 	@$(BIN)/agentmark demo
 
 test: $(VENV)/.dev  ## Run the tests, without the long ones
-	$(BIN)/python -m pytest --numprocesses auto -m 'not slow'
+	$(BIN)/python -m pytest --numprocesses auto -m 'not slow and not pages'
 
 test-slow: $(VENV)/.dev  ## Run the long statistics, and the demonstration as it is
 	$(BIN)/python -m pytest --numprocesses auto -m slow
 
-# The adapter for LiteLLM needs LiteLLM; its tests need the proxy that it plugs into.
+test-docs: $(VENV)/.dev  ## Run the pages of docs that need a framework, a model or the lab, in what they say to install
+	$(BIN)/python -m pytest -m pages tests/docs
+
+# The adapter for LiteLLM needs LiteLLM; its tests need the proxy that it plugs into. (What its page needs is in its extra.)
 NEEDED_BY_TESTS_litellm := 'litellm[proxy]'
 # Those of the others need the clients of the providers that their agents talk to. LiteLLM's wants mcp for tools.
 NEEDED_BY_TESTS_adk := anthropic litellm mcp

@@ -110,7 +110,8 @@ def test_the_page_of_an_experiment_leads_back_and_says_how_to_repeat_it():
     assert page.startswith("# A title\n\n[All results](../results.md)\n")
     assert "- **Aim not met:** nor so." in page
     assert "## A table\n\n| what | count |\n" in page
-    assert "## Repeat it\n\n    agentmark lab run marginals\n" in page
+    assert "## Repeat it\n\n```console\n$ .venvs/lab/bin/agentmark lab run marginals\n```\n" in page
+    assert "$ .venvs/oasis/bin/agentmark lab run oasis\n" in render_page(some_result("oasis", claims=[]))
 
 
 def test_a_front_page_without_a_suffix_is_refused(tmp_path, capsys):
@@ -119,15 +120,15 @@ def test_a_front_page_without_a_suffix_is_refused(tmp_path, capsys):
     assert not list(tmp_path.iterdir())
 
 
-def test_the_differences_in_the_readme_are_those_of_the_results():
-    """Each row of its table on utility names its page; there each figure stands with its policy and who decided."""
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    row = r"^\| \[[^]]+\]\((docs/results/\w+\.md)\)[^|]*\| ([^|]+) \| (\S+) \| (\S+) \| (\S+) \|$"
-    rows = re.findall(row, readme, flags=re.MULTILINE)
+def test_the_differences_on_the_page_of_utility_are_those_of_the_results():
+    """Each row of its table names its page; there each figure stands with its policy and who decided."""
+    utility = (ROOT / "docs" / "utility.md").read_text(encoding="utf-8")
+    row = r"^\| \[[^]]+\]\((results/\w+\.md)\)[^|]*\| ([^|]+) \| (\S+) \| (\S+) \| (\S+) \|$"
+    rows = re.findall(row, utility, flags=re.MULTILINE)
     assert len(rows) == 7
     for path, who, *figures in rows:
         setting = who.rpartition("ε ")[2].partition(",")[0].lower()
-        page = (ROOT / path).read_text(encoding="utf-8").splitlines()
+        page = (ROOT / "docs" / path).read_text(encoding="utf-8").splitlines()
         for policy, figure in zip(("AgentMark-F", "AgentMark-R", "red-green"), figures, strict=True):
             said = [line for line in page if setting in line.lower() and policy in line]
             assert any(f" {figure} points" in line or f"| {figure} (" in line for line in said), (path, policy, figure)

@@ -1,8 +1,5 @@
 """What the tests of every adapter share: a key, an identity, a decider that logs, and the verdict on its log."""
 
-import re
-import subprocess
-import sys
 from collections.abc import Callable
 from itertools import count
 from pathlib import Path
@@ -49,17 +46,6 @@ def records(log: Path) -> list[StepRecord]:
 
 def verdict(log: Path) -> Verdict:
     return Verifier(KEY).verify(records(log))
-
-
-def run_page(name: str, folder: Path) -> str:
-    """Run the Python blocks of a page of docs/frameworks as one program; what it prints."""
-    text = (ROOT / "docs" / "frameworks" / f"{name}.md").read_text(encoding="utf-8")
-    blocks = re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)
-    assert blocks, f"{name}.md has no Python"
-    (folder / "page.py").write_text("\n".join(blocks), encoding="utf-8")
-    done = subprocess.run([sys.executable, "page.py"], cwd=folder, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
 
 
 # A spread list: about 1.8 bits a decision, and every tenth ends the run.

@@ -25,7 +25,7 @@ with warnings.catch_warnings():
     from google.genai import types
     from pydantic import Field
 
-from harness import PAYLOAD, decider, records, run_page, verdict
+from harness import PAYLOAD, decider, records, verdict
 from refusals import check, each_case, family
 
 from agentmark.adapters.adk import AgentMarkPlugin, chat
@@ -541,7 +541,3 @@ def test_forcing_leaves_the_tools_alone_on_the_wire(
         assert [(config["mode"], config.get("allowedFunctionNames")) for config in configs] == [
             ("ANY", ["search"]), ("ANY", ["price"]), ("NONE", None),
         ]  # fmt: skip
-
-
-def test_the_page_runs(tmp_path: Path) -> None:
-    assert "Attributed" in run_page("adk", tmp_path)

@@ -12,7 +12,7 @@ import pytest
 
 pytest.importorskip("langchain")
 
-from harness import PAYLOAD, SPREAD, Shop, arguments, decider, records, run_page, verdict
+from harness import PAYLOAD, SPREAD, Shop, arguments, decider, records, verdict
 from langchain.agents import create_agent
 from langchain.agents.middleware import HumanInTheLoopMiddleware, ModelRetryMiddleware, wrap_model_call
 from langchain.agents.structured_output import ToolStrategy
@@ -489,7 +489,3 @@ def test_a_real_model_is_attributed(tmp_path: Path) -> None:
         assert end["messages"][-1].type == "tool"
 
     check_with_model("langchain", run_task, tmp_path / "run.jsonl")
-
-
-def test_the_page_runs_as_pasted(tmp_path: Path) -> None:
-    assert "Attributed to payload 0x2a" in run_page("langchain", tmp_path)

@@ -21,7 +21,7 @@ with warnings.catch_warnings():
     from fastapi.testclient import TestClient
     from litellm.integrations.custom_logger import CustomLogger
 
-from harness import PAYLOAD, decider, records, run_page, verdict
+from harness import PAYLOAD, decider, records, verdict
 from refusals import MODES, check, each_case, family
 
 from agentmark.adapters.litellm import AgentMarkLogger, chat
@@ -877,7 +877,3 @@ def test_no_refusal_breaks_a_program_that_streams(profile: str, mode: str, tmp_p
         assert own.stats.marked_share == 1
         # A step at which forcing was found to be refused was left to the model, which may go another way.
         assert own.stats.disobeyed <= 1
-
-
-def test_the_page_runs(tmp_path: Path) -> None:
-    assert "Attributed" in run_page("litellm", tmp_path)

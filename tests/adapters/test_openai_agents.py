@@ -28,7 +28,7 @@ from agents import (
     set_tracing_disabled,
 )
 from agents.testing import ModelStep, ScriptedModel, assistant_message, function_call
-from harness import PAYLOAD, SPREAD, Shop, arguments, decider, records, run_page, verdict
+from harness import PAYLOAD, SPREAD, Shop, arguments, decider, records, verdict
 from local_agent import TOOLS, CallingModel, check_with_model, wants_model
 from openai import AsyncOpenAI
 from pydantic import BaseModel
@@ -441,7 +441,3 @@ def test_a_real_model_is_attributed(tmp_path: Path) -> None:
         asyncio.run(go())
 
     check_with_model("openai-agents", run_task, tmp_path / "run.jsonl")
-
-
-def test_the_page_runs_as_pasted(tmp_path: Path) -> None:
-    assert "Attributed to payload 0x2a" in run_page("openai-agents", tmp_path)

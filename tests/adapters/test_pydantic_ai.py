@@ -12,7 +12,7 @@ import pytest
 
 pytest.importorskip("pydantic_ai")
 
-from harness import PAYLOAD, SPREAD, Shop, arguments, decider, records, run_page, verdict
+from harness import PAYLOAD, SPREAD, Shop, arguments, decider, records, verdict
 from pydantic import BaseModel
 from pydantic_ai import Agent, ModelMessage, ModelResponse, RunContext, TextPart, ToolCallPart
 from pydantic_ai.capabilities import AbstractCapability, NativeTool
@@ -625,7 +625,3 @@ def test_forcing_leaves_the_tools_alone_on_the_wire(tmp_path: Path, responses: b
     # Several calls of the chosen tool are obedience.
     assert {name for name, _ in errand.calls} == {"search", "price"}
     assert (errand.calls[0][0], errand.calls[-1][0]) == ("search", "price")
-
-
-def test_the_page_runs_as_pasted(tmp_path: Path) -> None:
-    assert "Attributed to payload 0x2a" in run_page("pydantic-ai", tmp_path)

@@ -16,7 +16,7 @@ import pytest
 os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"
 pytest.importorskip("smolagents")
 
-from harness import PAYLOAD, decider, records, run_page, verdict
+from harness import PAYLOAD, decider, records, verdict
 from refusals import check, each_case, family
 from smolagents import (
     AgentGenerationError,
@@ -540,7 +540,3 @@ def test_no_refusal_breaks_the_agent(profile: str, mode: str, tmp_path: Path, ca
     row = check("smolagents", profile, mode, do, tmp_path=tmp_path, caplog=caplog)
     # Where it fails with the mark it fails without: every agent with these keys, and one whose streams break.
     assert row.finished or profile in ("bad-key", "no-such-model", "stream-cut")
-
-
-def test_the_page_runs(tmp_path: Path) -> None:
-    assert "Attributed" in run_page("smolagents", tmp_path)

@@ -211,8 +211,8 @@ def _table(folder: Path, docs: Path) -> int:
 
 
 def _figures(folder: Path, to: Path) -> int:
-    from agentmark_lab.kit.plotting import draw
-    from agentmark_lab.kit.table_figures import figures_of, overviews
+    from agentmark_lab.kit.plotting import draw, draw_beside
+    from agentmark_lab.kit.table_figures import figures_of, glance, overviews
 
     try:
         results = load_results(folder)
@@ -221,6 +221,8 @@ def _figures(folder: Path, to: Path) -> int:
         return 2
     figures = [*overviews(results), *[figure for result in results for figure in figures_of(result)]]
     drawn = [path for figure in figures for path in draw(figure, to)]
+    if panels := glance(results):
+        drawn += draw_beside("glance", panels, to)
     if not drawn:
         print(f"no figures in the results of {folder}", file=sys.stderr)
         return 2

@@ -13,8 +13,9 @@ from agentmark_lab.report_headlines import HEADLINES
 HEADER = """# Results
 
 Written by `agentmark lab table` from the files in `results/`; each experiment has a page with all its claims, tables,
-figures and the command that repeats it. All but the timings repeat exactly, for the seed fixes every key, payload and
-context. (Models behind a URL have a mind of their own; what they said is kept and read again.)
+figures and the command that repeats it, in [the lab](lab.md). All but the timings repeat exactly, for the seed fixes
+every key, payload and context. (Models behind a URL have a mind of their own; what they said is kept and read again.)
+In short: [does it hurt my agent, and is the identity found?](utility.md)
 
 A *claim* must hold, or the experiment fails. An *aim* may be missed; every one that was is listed
 [at the end](#what-fell-short). Where a claim holds, the tables leave out what it says in brackets; its page has it.
@@ -24,6 +25,9 @@ NOTHING_FELL_SHORT = "Nothing: every claim holds, and every aim is met.\n"
 
 # For the result of an experiment that stands in no group.
 OTHERS = Group("others", "Results of experiments that stand in no group.", {})
+
+# What runs in the environment of OASIS (make lab-oasis) and not in that of the others (make lab).
+NEED_OASIS = ("oasis", "synthid")
 
 # How a sentence begins that tells of a claim or an aim, and how it came out.
 _HOLDS, _FAILS, _MET, _MISSED = "Holds: ", "DOES NOT HOLD: ", "Aim met: ", "Aim not met: "
@@ -155,11 +159,18 @@ def render_page(result: Result) -> str:
     machine = result.machine
     parts.append(
         "## Repeat it\n\n"
-        f"    {result.command}\n\n"
+        f"```console\n$ {_where_it_runs(result)}\n```\n\n"
+        "How to get this environment: [the lab](../lab.md). "
         f"Seed {result.seed}, {result.seconds:.0f} s (of the last run, if it took up what an earlier one had kept), "
         f"agentmark {result.version}, {machine.python}, {machine.cpu}, {machine.cores} cores, {machine.platform}.\n"
     )
     return "\n".join(parts)
+
+
+def _where_it_runs(result: Result) -> str:
+    """The command with the environment that has what it needs (docs/lab.md)."""
+    environment = "oasis" if result.name in NEED_OASIS else "lab"
+    return result.command.replace("agentmark lab run", f".venvs/{environment}/bin/agentmark lab run")
 
 
 def _table(table: Table) -> str:

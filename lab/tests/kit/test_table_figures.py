@@ -7,11 +7,12 @@ import pytest
 from agentmark_lab.kit.equivalence import AGAINST
 from agentmark_lab.kit.experiment import (
     Curve,
+    Figure,
     Result,
     Table,
 )
-from agentmark_lab.kit.plotting import draw
-from agentmark_lab.kit.table_figures import PICTURES, figures_of, overviews
+from agentmark_lab.kit.plotting import draw, draw_beside
+from agentmark_lab.kit.table_figures import PICTURES, figures_of, glance, overviews
 from agentmark_lab.report import render_front
 from lab_support import some_result
 
@@ -41,6 +42,25 @@ def test_the_overview_is_drawn_from_the_tables_on_utility(tmp_path):
     assert [path.read_bytes() for path in draw(figure, tmp_path)] == first
     assert overviews([some_result()]) == []
     assert "![What a mark costs the agent" in render_front([some_result(tables=[table])])
+
+
+def test_a_glance_shows_both_schemes_and_each_environment_at_its_largest_epsilon(tmp_path):
+    rows = [
+        ["0.05", "red-green", "-8.9 (-11.8 to -6.0)"],
+        ["0.05", "AgentMark-F", "+0.5 (-0.6 to +1.7)"],
+        ["0.15", "AgentMark-F", "+1.4 (+0.4 to +2.4)"],
+    ]
+    cost = some_result(tables=[Table("BFCL multi-turn base", ["epsilon", "policy", AGAINST], rows)])
+    steps = [float(step) for step in range(240)]
+    curves = [Curve(label, steps, [0.5] * 240) for label in ("AgentMark-F", "AgentMark-R, action only")]
+    found = some_result(name="identification", figures=[Figure("identification", "t", "x", "y", curves)])
+    named, success = glance([found, cost])
+    assert [(curve.label, curve.x[-1], curve.y[-1]) for curve in named.curves] == [("AgentMark-F", 100, 50)]
+    assert success.x_names == ["BFCL\nmulti-turn\nε 0.15"]
+    assert success.curves == [Curve("AgentMark-F", [0], [1.4], [0.4], [2.4])]
+    assert glance([found]) == glance([cost]) == []
+    first = [path.read_bytes() for path in draw_beside("glance", [named, success], tmp_path)]
+    assert [path.read_bytes() for path in draw_beside("glance", [named, success], tmp_path)] == first
 
 
 def test_a_table_is_drawn_where_an_experiment_brings_no_figure():

@@ -1,5 +1,6 @@
 """Figures from results, as PNG and SVG: the one place that needs matplotlib."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,16 +17,7 @@ _INCHES_A_NAME, _INCHES_A_LETTER = 0.85, 0.065
 
 def draw(figure: Figure, folder: Path) -> list[Path]:
     """Write NAME.png and NAME.svg; the same figure gives the same bytes."""
-    try:
-        import matplotlib as mpl
-    except ImportError:
-        raise MissingError("matplotlib", "pip install './lab[figures]' in a clone of AgentMark") from None
-    mpl.use("Agg")
-    from matplotlib import pyplot
-
-    # Without a date and with fixed ids, a figure that did not change leaves no diff.
-    mpl.rcParams["svg.hashsalt"] = figure.name
-    mpl.rcParams["svg.fonttype"] = "none"
+    pyplot = _pyplot(figure.name)
     names = figure.x_names or []
     a_name, height = (_INCHES_A_NAME, 3.8) if _upright(names) else (0.35, 5.0)
     # The legend of points stands beside them, and takes nothing from their room.
@@ -34,29 +26,62 @@ def draw(figure: Figure, folder: Path) -> list[Path]:
     width = max(7.2, 1.3 + a_name * len(names)) + beside
     canvas, axes = pyplot.subplots(figsize=(width, height), layout="constrained")
     _plot(figure, axes)
+    # Points leave no corner free.
+    place: dict[str, Any] = {} if figure.x_names is None else {"loc": "center left", "bbox_to_anchor": (1, 0.5)}
+    axes.legend(frameon=False, fontsize=9, **place)
+    return _written(figure.name, canvas, pyplot, folder)
+
+
+def draw_beside(name: str, figures: Sequence[Figure], folder: Path) -> list[Path]:
+    """The same with several figures side by side, and one legend for all."""
+    pyplot = _pyplot(name)
+    widths = [1.6 if figure.x_names is None else len(figure.x_names) * 0.36 for figure in figures]
+    canvas, row = pyplot.subplots(
+        1, len(figures), figsize=(11, 3.9), layout="constrained", width_ratios=widths, squeeze=False
+    )
+    canvas.get_layout_engine().set(wspace=0.06)
+    for figure, axes in zip(figures, row[0], strict=True):
+        _plot(figure, axes, title_at="left")
+    labels = {text: handle for axes in row[0] for handle, text in zip(*axes.get_legend_handles_labels(), strict=True)}
+    row[0][-1].legend(list(labels.values()), list(labels), frameon=False, fontsize=9, loc="lower left")
+    return _written(name, canvas, pyplot, folder)
+
+
+def _pyplot(name: str) -> Any:
+    try:
+        import matplotlib as mpl
+    except ImportError:
+        raise MissingError("matplotlib", "pip install './lab[figures]' in a clone of AgentMark") from None
+    mpl.use("Agg")
+    from matplotlib import pyplot
+
+    # Without a date and with fixed ids, a figure that did not change leaves no diff.
+    mpl.rcParams["svg.hashsalt"] = name
+    mpl.rcParams["svg.fonttype"] = "none"
+    return pyplot
+
+
+def _written(name: str, canvas: Any, pyplot: Any, folder: Path) -> list[Path]:
     folder.mkdir(parents=True, exist_ok=True)
-    paths = [folder / f"{figure.name}.png", folder / f"{figure.name}.svg"]
+    paths = [folder / f"{name}.png", folder / f"{name}.svg"]
     canvas.savefig(paths[0], dpi=130, metadata={"Software": None})
     canvas.savefig(paths[1], metadata={"Date": None})
     pyplot.close(canvas)
     return paths
 
 
-def _plot(figure: Figure, axes: Any) -> None:
+def _plot(figure: Figure, axes: Any, title_at: str = "center") -> None:
     if figure.x_names is None:
         _plot_lines(figure, axes)
     else:
         _plot_points(figure, figure.x_names, axes)
-    axes.set_title(figure.title, fontsize=11)
+    axes.set_title(figure.title, fontsize=11, loc=title_at)
     axes.set_xlabel(figure.x_label)
     axes.set_ylabel(figure.y_label)
     if figure.y_log:
         axes.set_yscale("log")
     axes.grid(alpha=0.3)
     axes.spines[["top", "right"]].set_visible(False)
-    # Points leave no corner free.
-    beside = {} if figure.x_names is None else {"loc": "center left", "bbox_to_anchor": (1, 0.5)}
-    axes.legend(frameon=False, fontsize=9, **beside)
 
 
 def _colour(label: str, number: int) -> str:

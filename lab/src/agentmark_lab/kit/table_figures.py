@@ -126,6 +126,46 @@ def overviews(results: Sequence[Result]) -> list[Figure]:
     return [Figure("utility", title, "", "points of success, 95 % interval", curves, x_names=list(places))]
 
 
+# How far the first panel of the glance goes: by then both schemes have named everybody.
+_GLANCE_STEPS = 100
+
+
+def glance(results: Sequence[Result]) -> list[Figure]:
+    """Two pictures for whoever reads nothing else: is the identity found, and does the agent still succeed?
+
+    The first is that of the experiment on identification, without the weaker views. The second is the overview of
+    utility, each environment at its largest epsilon. Nothing if one of them has no result.
+    """
+    found = [figure for result in results if result.name == "identification" for figure in result.figures]
+    cost = overviews(results)
+    if not found or not cost:
+        return []
+    named = [
+        Curve(curve.label, curve.x[: _GLANCE_STEPS + 1], [100 * y for y in curve.y[: _GLANCE_STEPS + 1]])
+        for curve in found[0].curves
+        if curve.label in SHOWN
+    ]
+    return [
+        Figure("named", "Is the identity found?", "steps in the log", "% of logs that name it at 1e-6", named),
+        _at_largest(cost[0]),
+    ]
+
+
+def _at_largest(overview: Figure) -> Figure:
+    """The overview with one place for each environment: of several epsilons the last, which is the largest."""
+    names = overview.x_names or []
+    environments = {name.partition("\nε")[0]: x for x, name in enumerate(names)}
+    kept = {x: place for place, x in enumerate(environments.values())}
+    curves = []
+    for curve in overview.curves:
+        points = zip(curve.x, curve.y, curve.low or curve.y, curve.high or curve.y, strict=True)
+        shown = [(float(kept[int(x)]), *rest) for x, *rest in points if int(x) in kept]
+        if shown:
+            curves.append(Curve(curve.label, *[list(column) for column in zip(*shown, strict=True)]))
+    title = "Does the agent still succeed as often as without a mark?"
+    return Figure("success", title, "", "points of success, 95 % interval", curves, x_names=[names[x] for x in kept])
+
+
 def _agent(table: Table, cells: Mapping[str, Cell]) -> str:
     """Who plays, and where; nothing where too few episodes were played to compare."""
     if "epsilon" in cells:
