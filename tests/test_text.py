@@ -6,7 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentmark.text import JOINERS, first_unprintable, spelled_out, spelled_out_json
+from agentmark.text import (
+    JOINERS,
+    counted,
+    first_unprintable,
+    is_or_are,
+    listed,
+    spelled_out,
+    spelled_out_json,
+)
 
 STEERING = {
     "\x1b": "\\x1b",
@@ -52,3 +60,14 @@ def test_a_json_document_says_the_same_and_steers_nothing(text: str, indent: int
 @pytest.mark.parametrize("text", list(STEERING))
 def test_each_of_them_survives_json(text: str) -> None:
     assert json.loads(spelled_out_json(json.dumps(text, ensure_ascii=False))) == text
+
+
+def test_counts_are_written_as_people_say_them() -> None:
+    assert [counted(count, "step") for count in (0, 1, 2, 2910)] == ["0 steps", "1 step", "2 steps", "2,910 steps"]
+    assert counted(3, "identity", "identities") == "3 identities"
+    assert (is_or_are(1), is_or_are(0), is_or_are(2)) == ("is", "are", "are")
+
+
+def test_long_lists_are_cut_and_the_rest_is_counted() -> None:
+    assert [listed(["a", "b", "c"][:count], 3) for count in range(4)] == ["", "a", "a and b", "a, b and c"]
+    assert listed([str(i) for i in range(1500)], 2) == "0, 1 and 1,498 more"

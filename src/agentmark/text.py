@@ -5,6 +5,8 @@ direction, ends of lines and paragraphs, spaces without width or of odd width, t
 points that nobody has given a meaning. Letters, marks, digits and signs of all scripts print.
 """
 
+from collections.abc import Sequence
+
 # Joiners that emoji and some scripts need, for places where nothing depends on telling two names apart.
 JOINERS = "\u200c\u200d"
 
@@ -27,6 +29,22 @@ def spelled_out_json(document: str) -> str:
 def first_unprintable(text: str) -> str | None:
     """The first character that does not print, as an escape; None if all do."""
     return next((c.encode("unicode_escape").decode("ascii") for c in text if not c.isprintable()), None)
+
+
+def counted(count: int, noun: str, plural: str | None = None) -> str:
+    """So many of something: "1 step", "2,910 steps"."""
+    return f"{count:,} {noun if count == 1 else plural or noun + 's'}"
+
+
+def is_or_are(count: int) -> str:
+    return "is" if count == 1 else "are"
+
+
+def listed(items: Sequence[str], most: int) -> str:
+    """The first few of a list, and how many more there are: "a, b and c", "a, b and 12 more"."""
+    if len(items) > most:
+        return f"{', '.join(items[:most])} and {len(items) - most:,} more"
+    return " and ".join([", ".join(items[:-1]), items[-1]]) if len(items) > 1 else "".join(items)
 
 
 def _json_escape(character: str) -> str:

@@ -7,7 +7,7 @@ from math import inf, log2, nan
 from struct import pack
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy.stats import gamma
 from support import dirichlet, marked_log
@@ -249,6 +249,41 @@ def test_one_foreign_record_in_ten_is_tolerated(scheme: str, payload_len: int) -
     assert verdict.payload == 0xA6
     assert verdict.consistent is False
     assert verdict.contradicting > 0
-    assert "are not from this identity" in verdict.sentence
+    assert "are another's or were altered" in verdict.sentence
     assert not Verifier(KEY, noise=0.0).verify(log).accepted
     assert not Verifier(KEY).control(log).accepted
+
+
+@given(
+    e_values=st.lists(st.sampled_from([0.0, 0.5, 1.0, 1.5, 2.0, 8.0, 256.0]), max_size=40), needed=st.floats(0.5, 60)
+)
+def test_the_least_number_of_steps_is_what_its_definition_says(e_values: list[float], needed: float) -> None:
+    """The smallest number of steps that, taken away where they say most, leave less than is needed."""
+    mixture = evidence_of(e_values)
+    ordered = sorted(e_values, reverse=True)
+    left = [evidence_of(e_values)]
+    for value in ordered:
+        if value <= 1:
+            break
+        taken = evidence_of([value])
+        fewer = evidence_of([])
+        fewer.steps = left[-1].steps - 1
+        fewer._sums = [total - gone for total, gone in zip(left[-1]._sums, taken._sums, strict=True)]
+        left.append(fewer)
+    assume(all(abs(evidence.bits - needed) > 1e-6 for evidence in left))
+    expected = next((count for count, evidence in enumerate(left) if evidence.bits < needed), len(left) - 1)
+    assert mixture.least_steps(e_values, needed) == expected
+
+
+def test_no_set_of_steps_of_that_size_leaves_less_than_the_largest_do() -> None:
+    """What the bound rests on: whichever steps are the payload's own, the others say at least so much."""
+    rng = random.Random(3)
+    for _ in range(50):
+        e_values = [rng.choice([0.0, 0.7, 1.3, 2.0, 4.0, 32.0]) for _ in range(30)] + [64.0] * 6
+        needed = rng.uniform(1, 40)
+        least = evidence_of(e_values).least_steps(e_values, needed)
+        for _ in range(20):
+            own = set(rng.sample(range(len(e_values)), max(least - 1, 0)))
+            others = [value for i, value in enumerate(e_values) if i not in own]
+            if least:
+                assert evidence_of(others).bits >= needed - 1e-9

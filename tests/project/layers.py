@@ -38,7 +38,7 @@ INNER_RANKS = {
         ("search", "keyring", "prices", "reading_bytes"),
         ("intake", "candidates", "stranger"),
         ("state", "verdict", "tamper", "arrivals"),
-        ("correction",),
+        ("correction", "weighing"),
         ("roll",),
         ("judge", "followed"),
         ("verifier", "monitor", "pooling"),

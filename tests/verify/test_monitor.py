@@ -310,7 +310,7 @@ def test_a_stranger_sees_the_alarm_and_no_number_that_a_record_moves() -> None:
     quiet, loud = watched([]), watched(LOGS["R"], registry=REGISTRY)
     few = watched(LOGS["R"][:4])
     assert quiet.status().for_stranger() == few.status().for_stranger()
-    assert loud.status().for_stranger() == {"alarm": True, "identity": "acme", "threshold": 1e-6}
+    assert loud.status().for_stranger() == {"alarm": True, "identities": ["acme"], "threshold": 1e-6}
 
 
 def test_short_payloads_are_followed_without_a_search_and_long_ones_by_few() -> None:

@@ -9,6 +9,7 @@ from forger import Forger, Question
 from support import TICKET_WEIGHTS, dirichlet, marked_log
 
 from agentmark import Embedder, Identity, Registry, SharedKey, StepRecord, StrangerView, Verdict, Verifier
+from agentmark.verify.stranger import NamedIdentity
 
 KEY = SharedKey(bytes(range(100, 132)))
 STRANGER = SharedKey(bytes(range(200, 232)))
@@ -38,7 +39,7 @@ class Scene:
         verdict = self.verdict(question)
         if verdict.accepted:
             return None
-        said = re.search(r"carry (-?[\d.]+) bits", verdict.sentence)
+        said = re.search(r"carr(?:y|ies) (-?[\d.]+) bits", verdict.sentence)
         assert said is not None
         return float(said[1])
 
@@ -170,7 +171,7 @@ def test_all_logs_accepted_for_one_identity_look_the_same() -> None:
     other = next(name for name in log[0].distribution.behaviors if name != log[0].behavior)
     logs = [log, log[:50], [*log, replace(log[0], behavior=other)], [*log[5:], *log[10:20]], log + unaccepted_logs()[5]]
     views = {Verifier(KEY, registry=NAMES).verify(part).for_stranger() for part in logs}
-    assert views == {StrangerView(accepted=True, threshold=1e-6, payload=0x5EED, payload_len=16, identity="acme-eu")}
+    assert views == {StrangerView(accepted=True, threshold=1e-6, found=(NamedIdentity(0x5EED, 16, "acme-eu"),))}
 
 
 def test_an_accepted_identity_is_named_with_the_threshold_as_its_bound() -> None:
@@ -188,10 +189,11 @@ def test_an_accepted_identity_is_named_with_the_threshold_as_its_bound() -> None
         "identity": "globex",
         "revoked_at": "2026-01-01T00:00:00+00:00",
         "text": None,
+        "found": [view.found[0].as_dict()],
         "threshold": 1.4e-6,
     }
     unknown = Verifier(KEY).verify(marked_log(KEY, payload=0x6F6B)).for_stranger()
-    assert unknown.text == "ok"
+    assert unknown.found[0].text == "ok"
     assert unknown.sentence.startswith("Attributed to payload 0x6f6b (as text: 'ok'):")
     nobody = Verifier(KEY).verify(marked_log(KEY, payload=0, payload_len=0)).for_stranger()
     assert "the holder of this key" in nobody.sentence
@@ -200,4 +202,5 @@ def test_an_accepted_identity_is_named_with_the_threshold_as_its_bound() -> None
 def test_the_view_has_no_other_members() -> None:
     """A member that is added here is one more thing that strangers see: think about what it says of single records."""
     members = {field.name for field in fields(StrangerView)}
-    assert members == {"accepted", "threshold", "payload", "payload_len", "identity", "revoked_at"}
+    assert members == {"accepted", "threshold", "found"}
+    assert {field.name for field in fields(NamedIdentity)} == {"payload", "payload_len", "identity", "revoked_at"}

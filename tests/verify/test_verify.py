@@ -206,7 +206,7 @@ def test_nothing_to_go_on_is_a_verdict(records: object) -> None:
     verdict = Verifier(KEY).verify(records)  # type: ignore[arg-type]
     assert not verdict.accepted
     assert verdict.payload is None
-    assert "can be used" in verdict.sentence
+    assert ("none of the 5 records can be used" if records else "the log is empty") in verdict.sentence
 
 
 def test_a_mark_without_identity_says_ours_and_no_more() -> None:
@@ -342,11 +342,11 @@ def test_the_printed_bound_is_never_smaller_than_the_bound() -> None:
 @example(1e-6)
 @example(1.0)
 def test_the_printed_bound_is_a_bound_of_two_digits(rate: float) -> None:
-    """Rounding up must carry over: 9.95e-08 is 1.0e-07, not 10.0e-08."""
+    """Rounding up must carry over: 9.95e-08 is 1.0e-07, not 10.0e-08. What is no small number is not written as one."""
     surplus = -log2(rate)
     verdict = replace(Verifier(KEY).verify([]), candidate=1, evidence_bits=surplus, bits_paid=0.0)
     printed = verdict.bound_text
-    assert re.fullmatch(r"[1-9]\.\de[+-]\d{2,3}|1e-300", printed)
+    assert re.fullmatch(r"[1-9]\.\de-\d{2,3}|1e-300|1|0\.0{0,2}[1-9]\d?", printed)
     assert verdict.false_positive_rate <= float(printed) <= 1.11 * verdict.false_positive_rate
 
 
@@ -579,5 +579,6 @@ def test_enough_evidence_for_nobody_promises_nothing() -> None:
 def test_two_identities_that_share_a_log_are_both_mentioned() -> None:
     log = marked_log(KEY, scheme="R", payload=1, steps=80) + marked_log(KEY, scheme="R", payload=2, steps=80)
     verdict = Verifier(KEY).verify(log)
-    assert verdict.payload in (1, 2)
-    assert any("several agents" in finding for finding in verdict.tampering)
+    assert {found.payload for found in verdict.found} == {1, 2}
+    assert verdict.sentence.startswith("2 identities found: payload 0x000")
+    assert verdict.tampering == ()

@@ -19,12 +19,12 @@ from agentmark.cli.common import (
 )
 from agentmark.cli.roll_csv import roll_csv, stranger_csv
 from agentmark.cli.roll_report import RollReportFiles
-from agentmark.cli.roll_table import roll_lines, short_row_names, table
+from agentmark.cli.roll_table import roll_lines, short_name, short_row_names, table
 from agentmark.cli.verify_report import repeating_options
 from agentmark.files import write_text_file
 from agentmark.verify.correction import Correction, FalseDiscovery, Familywise
 from agentmark.verify.roll import By, Roll
-from agentmark.verify.stranger import StrangerView, name_of
+from agentmark.verify.stranger import StrangerView
 
 STDOUT = "-"
 
@@ -129,11 +129,11 @@ def stranger_lines(roll: Roll, width: int | None) -> list[str]:
     """The decision of each row, and nothing that moves with a single record of one that is not attributed."""
     views = _views(roll)
     head = [f"{_attributed(roll)} of {len(views)} {roll.by}s attributed.", ""]
-    named = Counter(_name(view) for _, view in views if view.accepted)
+    named = Counter(identity.name for _, view in views for identity in view.found)
     head += [f"  {count} to {name}" for name, count in sorted(named.items(), key=lambda item: (-item[1], item[0]))]
     names = short_row_names(roll)
     rows = [
-        [names[i], "attributed" if view.accepted else "not attributed", _name(view) if view.accepted else "-"]
+        [names[i], "attributed" if view.accepted else "not attributed", ", ".join(map(short_name, view.found)) or "-"]
         for i, (_, view) in enumerate(views)
     ]
     return [*map(printable, head), "", *table([[str(roll.by), "verdict", "identity"], *rows], width=width)]
@@ -141,10 +141,6 @@ def stranger_lines(roll: Roll, width: int | None) -> list[str]:
 
 def _views(roll: Roll) -> list[tuple[str, StrangerView]]:
     return [(row.name, row.verdict.for_stranger()) for row in roll.rows]
-
-
-def _name(view: StrangerView) -> str:
-    return name_of(view.payload or 0, view.payload_len or 0, view.identity, view.revoked_at)
 
 
 def _attributed(roll: Roll) -> int:

@@ -43,8 +43,9 @@ def stranger_csv(by: str, views: Sequence[tuple[str, StrangerView]]) -> str:
     """The decisions alone."""
     lines = [[by, "verdict", "identity", "payload"]]
     for name, view in views:
-        payload = "" if view.payload is None else _digits(view.payload, view.payload_len or 0)
-        lines.append([name, "attributed" if view.accepted else "not attributed", view.identity or "", payload])
+        names = "; ".join(map(short_name, view.found))
+        digits = "; ".join([_digits(identity.payload, identity.payload_len) for identity in view.found])
+        lines.append([name, "attributed" if view.accepted else "not attributed", names, digits])
     return _written(lines)
 
 

@@ -9,7 +9,7 @@ from agentmark.cli.common import printable
 from agentmark.verify.correction import FalseDiscovery
 from agentmark.verify.intake import Outcome
 from agentmark.verify.roll import By, IdentityTotal, Pool, Roll, RollRow, plural
-from agentmark.verify.stranger import payload_digits
+from agentmark.verify.stranger import NamedIdentity, payload_digits
 from agentmark.verify.verdict import FoundIdentity, Standing
 
 # The beginning of a session's id, at least; more if others begin the same.
@@ -127,7 +127,7 @@ def _steps(row: RollRow) -> str:
     return f"{row.used}/{row.set_aside}" if row.set_aside else f"{row.used}"
 
 
-def short_name(who: FoundIdentity | IdentityTotal | Pool) -> str:
+def short_name(who: FoundIdentity | NamedIdentity | IdentityTotal | Pool) -> str:
     """By name if the registry has one, else by the digits of the payload."""
     if who.identity is not None:
         return who.identity

@@ -68,6 +68,7 @@ def _run_pooled(
     _print(arguments, answer)
     if answer.verdict.accepted:
         return EXIT_ATTRIBUTED
+    # What was there is not for strangers.
     if answer.verdict.standing is Standing.NOTHING_USABLE and not arguments.for_stranger:
         print(printable(keys_line(material.key_ids, case.verifier().keys.ids)), file=sys.stderr)
         return EXIT_NOTHING_USABLE

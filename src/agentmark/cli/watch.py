@@ -32,6 +32,7 @@ from agentmark.log.read.follow import GrowingLog, Lines, Note
 from agentmark.log.read.limits import Limits
 from agentmark.log.read.open import open_log
 from agentmark.record import StepRecord
+from agentmark.text import counted
 from agentmark.verify.arrivals import Arrival
 from agentmark.verify.monitor import Alarm, Monitor, MonitorStatus
 
@@ -181,14 +182,15 @@ def status_lines(status: MonitorStatus) -> list[str]:
         f"  highest       surplus of {status.most_surplus:.1f} bits: p = {status.p_value:.1e}, whenever one looks",
     ]
     if status.retractions:
-        lines.append(f"  taken back    nothing: {status.retractions} records tried to take a step back, and none did")
+        tried = counted(status.retractions, "record")
+        lines.append(f"  taken back    nothing: {tried} tried to take a step back, in vain")
     lines += [f"  also          {alarm.named} at record {alarm.record}" for alarm in status.alarms[1:]]
     return lines
 
 
 def _stranger_line(status: MonitorStatus) -> str:
     seen = status.for_stranger()
-    return f"alarm: {seen['identity']}" if seen["alarm"] else "no alarm"
+    return f"alarm: {', '.join(seen['identities'])}" if seen["alarm"] else "no alarm"
 
 
 def _claim(text: str | None, registry: Registry | None) -> PayloadLike:

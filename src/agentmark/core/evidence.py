@@ -50,6 +50,15 @@ class Evidence:
         """Multiply one step's e-value in."""
         self.multiply(self.factors(e_value))
 
+    def update_all(self, e_values: Iterable[float]) -> None:
+        """Multiply in the e-values of many steps, one after the other. Many are equal, and have equal factors."""
+        known: dict[float, list[float]] = {}
+        for e_value in e_values:
+            factors = known.get(e_value)
+            if factors is None:
+                factors = known[e_value] = self.factors(e_value)
+            self.multiply(factors)
+
     def factors(self, e_value: float) -> list[float]:
         """log2 of what a step with this e-value multiplies in, for each noise rate."""
         mixed = [(1 - rate) * e_value + rate for rate in self.noise_rates]
@@ -71,24 +80,22 @@ class Evidence:
         `e_values` are those of the steps taken in. However many of the largest are taken away as the payload's own,
         what is left must stay below `needed_bits`, for it is then all of others' making: so many are its own.
         """
-        left = list(self._sums)
+        left = self._sums
         if self._mixed(left) < needed_bits:
             return 0
         steps = 0
         # Steps with e-values of at most 1 lower the evidence, whosever they are: nothing is gained by disowning them.
         for e_value, count in sorted(Counter([value for value in e_values if value > 1]).items(), reverse=True):
             factors = self.factors(e_value)
-
-            def without(taken: int, factors: list[float] = factors) -> float:
-                return self._mixed([total - taken * factor for total, factor in zip(left, factors, strict=True)])
-
-            if without(count) < needed_bits:
+            if self._mixed(_less(left, factors, count)) < needed_bits:
+                # Among steps that say the same, halve the range: fewer leave more.
                 low, high = 1, count
                 while low < high:
                     middle = (low + high) // 2
-                    low, high = (low, middle) if without(middle) < needed_bits else (middle + 1, high)
+                    enough = self._mixed(_less(left, factors, middle)) < needed_bits
+                    low, high = (low, middle) if enough else (middle + 1, high)
                 return steps + low
-            left = [total - count * factor for total, factor in zip(left, factors, strict=True)]
+            left = _less(left, factors, count)
             steps += count
         return steps
 
@@ -142,3 +149,7 @@ class Evidence:
         evidence.steps = int.from_bytes(data[len(_MAGIC) : start - 2], "big")
         evidence._sums = sums
         return evidence
+
+
+def _less(sums: Sequence[float], factors: Sequence[float], times: int) -> list[float]:
+    return [total - times * factor for total, factor in zip(sums, factors, strict=True)]

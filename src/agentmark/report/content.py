@@ -48,8 +48,6 @@ class InputFile(TypedDict):
 
 
 class RunnerUpPart(TypedDict):
-    payload: str | None
-    identity: str | None
     evidence_bits: str | None
 
 
@@ -382,11 +380,7 @@ def _verdict_part(verdict: Verdict) -> VerdictPart:
         steps_needed=said["steps_needed"],
         work=f"{said['work']:.1e}",
         work_note=said["work_note"],
-        runner_up=None
-        if second is None
-        else RunnerUpPart(
-            payload=second["payload"], identity=second["identity"], evidence_bits=bits_text(second["evidence_bits"])
-        ),
+        runner_up=None if second is None else RunnerUpPart(evidence_bits=bits_text(second["evidence_bits"])),
     )
 
 

@@ -156,6 +156,8 @@ def _facts(report: Report) -> str:
 def _identity(verdict: VerdictPart | StrangerVerdictPart) -> str:
     if not verdict["accepted"]:
         return "<span class=big>none named</span>"
+    if verdict["payload"] is None:
+        return "<span class=big>several, as named above</span>"
     length = f"{verdict['payload_len']} bits"
     if verdict["payload_len"] == 0:
         return "<span class=big>the holder of this key</span><br>The mark carries no identity."
@@ -218,10 +220,7 @@ def _runner_up(verdict: VerdictPart) -> str:
     second = verdict["runner_up"]
     if second is None or verdict["used"] == 0:
         return "none: no other identity was a candidate"
-    if second["payload"] is None:
-        return f"not named, since it is below the bound: {_bits(second['evidence_bits'])}"
-    name = f"{_text(second['identity'])}, " if second["identity"] is not None else ""
-    return f"{name}payload 0x{escape(second['payload'])}: {_bits(second['evidence_bits'])}"
+    return f"not named, since it is below the bound: {_bits(second['evidence_bits'])}"
 
 
 def _growth(report: Report) -> str:

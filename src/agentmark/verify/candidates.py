@@ -4,7 +4,7 @@ A new decoder is a file in `search/`, a route here, and a place in the order bel
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from math import fsum, log2
 from random import Random
@@ -15,7 +15,7 @@ from agentmark.core.symbols import Reading, SymbolSet
 from agentmark.verify.prices import Prices
 from agentmark.verify.search.clean import Elimination, clean_search, eliminate
 from agentmark.verify.search.information_sets import likely_payloads
-from agentmark.verify.search.registry_scan import scan
+from agentmark.verify.search.registry_scan import scan, scan_above
 from agentmark.verify.search.walsh import likeliest_by_rate, transform_limit
 from agentmark.verify.work import Work
 
@@ -23,6 +23,12 @@ from agentmark.verify.work import Work
 SEARCH_NOISE = (0.5, 0.1, 0.8)
 # Evidence beyond what is needed, in bits, at which nothing better is looked for.
 PLENTY_BITS = 10
+# A verdict names so many identities at most.
+MOST_FOUND = 64
+# A registry of so few names needs no scan: all of them are weighed.
+FEW_NAMES = 8
+# Whoever has this part of the evidence that naming takes, on steps that the best does not explain, is weighed on all.
+NAME_PART = 0.5
 
 
 class Route(StrEnum):
@@ -51,6 +57,8 @@ class Proposals:
 
     candidates: tuple[Candidate, ...]
     consistent: bool | None = None
+    # Whether one of them will do, or there is nothing to look at.
+    settled: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,6 +78,15 @@ class Searcher:
         return SEARCH_NOISE if len(self.noise_rates) > 1 else tuple([rate for rate in self.noise_rates if rate > 0])
 
     def propose(
+        self, readings: list[Reading], payload_len: int, work: Work, *, rates: tuple[float, ...] | None = None
+    ) -> Proposals:
+        """The candidates for these steps; `rates` in place of those of the question."""
+        proposals = self.at_first_sight(readings, payload_len, work, rates=rates)
+        if proposals.settled:
+            return proposals
+        return replace(proposals, candidates=(*proposals.candidates, *self.noisy(readings, payload_len, work, rates)))
+
+    def at_first_sight(
         self,
         readings: list[Reading],
         payload_len: int,
@@ -79,10 +96,13 @@ class Searcher:
         eliminated: Elimination | None = None,
         offered: Sequence[int] = (),
     ) -> Proposals:
-        """The candidates for these steps; `rates` in place of those of the question, `offered` payloads first."""
+        """The best names of the registry, and the one payload that explains every step if no name will do.
+
+        `offered` payloads come first: where one of them will do, nobody else is looked for.
+        """
         rates = self.rates if rates is None else rates
         if not readings:
-            return Proposals(())
+            return Proposals((), settled=True)
         # Without noise only the one payload that explains every step may be named (spec, section 9.1): a name of the
         # registry that explains them beside others may be the wrong one. Parts of lists are judged by 9.2 at any rate.
         strict = not rates and all(isinstance(reading, SymbolSet) for reading in readings)
@@ -90,19 +110,53 @@ class Searcher:
         if not strict and not self.suffices(offered, readings, payload_len, work):
             named += self._named(readings, rates, work)
         if self.suffices([candidate.payload for candidate in named], readings, payload_len, work):
-            return Proposals(tuple(named))
+            return Proposals(tuple(named), settled=True)
+        clean, consistent = self.clean(readings, payload_len, work, eliminated=eliminated)
+        return Proposals((*clean, *named), consistent, settled=bool(clean))
+
+    def clean(
+        self, readings: Sequence[Reading], payload_len: int, work: Work, *, eliminated: Elimination | None = None
+    ) -> tuple[list[Candidate], bool | None]:
+        """The one payload that explains every step, if there is one, and whether any does."""
         if eliminated is None:
             eliminated = eliminate(readings, payload_len, work)
         clean = clean_search(eliminated, work)
-        found = []
-        if clean.payload is not None:
-            found = [Candidate(clean.payload, Route.ELIMINATION if clean.by_elimination else Route.SYMBOL_SEARCH)]
-        candidates = [*found, *named]
+        if clean.payload is None:
+            return [], clean.consistent
+        return [Candidate(clean.payload, Route.ELIMINATION if clean.by_elimination else Route.SYMBOL_SEARCH)], True
+
+    def noisy(
+        self, readings: list[Reading], payload_len: int, work: Work, rates: tuple[float, ...] | None = None
+    ) -> list[Candidate]:
+        """Payloads that explain more of the steps than chance does, if the steps are enough to name one."""
+        rates = self.rates if rates is None else rates
         # No payload has more evidence than every step's best.
         could_name = fsum([reading.most_bits for reading in readings]) >= payload_len - log2(self.threshold)
-        if rates and could_name and not found:
-            candidates += self._noisy(readings, payload_len, rates, work)
-        return Proposals(tuple(candidates), clean.consistent)
+        if not rates or not could_name:
+            return []
+        if payload_len <= transform_limit():
+            return self._transformed(readings, payload_len, rates, work)
+        return self._from_sets(readings, payload_len, work)
+
+    def names_above(self, readings: Sequence[Reading], work: Work) -> list[Candidate]:
+        """Every name of the registry for which these steps say enough that it is worth being weighed on all."""
+        registry = self.prices.registry
+        if registry is None or not len(registry):
+            return []
+        payloads = [identity.payload for identity in registry]
+        chosen: Iterable[int] = range(len(payloads))
+        if len(payloads) > FEW_NAMES:
+            chosen = scan_above(
+                payloads,
+                readings,
+                payload_len=registry.payload_len,
+                noise=[rate for rate in self.noise_rates if rate > 0],
+                # What these steps say is a part of what all of them do.
+                level=NAME_PART * (self.prices.of(payloads[0], registry.payload_len) - log2(self.threshold)),
+                most=MOST_FOUND,
+                work=work,
+            )
+        return [Candidate(payloads[i], Route.REGISTRY) for i in chosen]
 
     def suffices(self, payloads: Iterable[int], readings: Sequence[Reading], payload_len: int, work: Work) -> bool:
         """Whether one of these payloads would be accepted: then there is no need to look further."""
@@ -126,8 +180,7 @@ class Searcher:
         """What the steps say for a payload, summed in the order given."""
         work.spend(EVIDENCE_STEP * len(readings))
         evidence = Evidence(self.noise_rates)
-        for reading in readings:
-            evidence.update(reading.e_value(payload))
+        evidence.update_all([reading.e_value(payload) for reading in readings])
         return evidence
 
     def _named(self, readings: Sequence[Reading], rates: Sequence[float], work: Work) -> list[Candidate]:
@@ -138,9 +191,7 @@ class Searcher:
         best = scan(payloads, readings, payload_len=registry.payload_len, noise=rates or (1e-9,), work=work)
         return [Candidate(payloads[i], Route.REGISTRY) for i in best]
 
-    def _noisy(self, readings: list[Reading], payload_len: int, rates: Sequence[float], work: Work) -> list[Candidate]:
-        if payload_len <= transform_limit():
-            return self._transformed(readings, payload_len, rates, work)
+    def _from_sets(self, readings: list[Reading], payload_len: int, work: Work) -> list[Candidate]:
         hard = [reading for reading in readings if isinstance(reading, SymbolSet)]
         # The trials are random, their outcome is judged; a fixed seed makes the verdict repeatable.
         best: list[tuple[float, int]] = []

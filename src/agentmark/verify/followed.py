@@ -17,7 +17,7 @@ from typing import SupportsIndex
 
 from agentmark.core.errors import PayloadError
 from agentmark.core.evidence import NOISE_RATES, Evidence
-from agentmark.core.payload import PayloadLike, check_payload_len, number_in_words, payload_to_int
+from agentmark.core.payload import MAX_PAYLOAD_LEN, PayloadLike, check_payload_len, number_in_words, payload_to_int
 from agentmark.core.symbols import Reading
 from agentmark.core.theory import SMALLEST_RATE
 from agentmark.core.work_limit import DEFAULT_WORK_LIMIT
@@ -106,9 +106,9 @@ class Question:
     def _check_claim(self) -> None:
         if isinstance(self.claim, SupportsIndex) and not isinstance(self.claim, bool):
             number = index(self.claim)
-            if number < 0 or (self.payload_len is not None and self._claimed(self.payload_len) is None):
-                fault = f"{number_in_words(number)} does not fit {self.payload_len or 'any number of'} bits"
-                raise SettingError("claim", fault)
+            longest = MAX_PAYLOAD_LEN if self.payload_len is None else self.payload_len
+            if not 0 <= number < 1 << longest:
+                raise SettingError("claim", f"{number_in_words(number)} does not fit {longest} bits")
         else:
             payload_to_int(self.claim, self.payload_len)
 

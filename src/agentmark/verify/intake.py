@@ -8,6 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from math import fsum
 
 from agentmark.core.schemes import SCHEMES
 from agentmark.core.symbols import Reading
@@ -49,6 +50,8 @@ class Intake:
     steps: tuple[Step, ...]
     # False if it was not given and no record of ours states one; it is then 0.
     length_is_known: bool = True
+    # The ids of the keys that it was read with.
+    keys_given: tuple[str, ...] = ()
 
     @property
     def used(self) -> list[Step]:
@@ -57,8 +60,27 @@ class Intake:
     @property
     def readings(self) -> list[Reading]:
         """What the used steps say, in an order that does not depend on that of the records."""
-        ordered = sorted(self.used, key=lambda step: step.record.context)
-        return [step.reading for step in ordered if step.reading is not None]
+        return _in_order(self.used)
+
+    @property
+    def parts(self) -> list[list[Reading]]:
+        """What the used steps of each key say, and those of each session, where there are several: one agent's own,
+        perhaps. Those that could say most come first."""
+        by_key: dict[str, list[Step]] = defaultdict(list)
+        by_session: dict[tuple[str, str], list[Step]] = defaultdict(list)
+        for step in self.used:
+            by_key[step.record.key_id].append(step)
+            by_session[step.record.key_id, step.record.session].append(step)
+        groups = [*by_key.values()] if len(by_key) > 1 else []
+        if len(by_session) > len(by_key):
+            groups += by_session.values()
+        parts = [_in_order(group) for group in groups]
+        return sorted(parts, key=lambda part: -fsum([reading.evidence_bits for reading in part]))
+
+
+def _in_order(steps: Iterable[Step]) -> list[Reading]:
+    ordered = sorted(steps, key=lambda step: step.record.context)
+    return [step.reading for step in ordered if step.reading is not None]
 
 
 def reading_cost(record: StepRecord) -> float:

@@ -23,24 +23,11 @@ from agentmark.verify.search.clean import eliminate
 from agentmark.verify.search.splice import SCORE_COST, Stretch, segment, windows
 from agentmark.verify.tamper import erasure_findings, tamper_findings
 from agentmark.verify.verdict import FoundIdentity, RunnerUp, Segment, StepFinding, Verdict
+from agentmark.verify.weighing import Weighed, Weighing
 from agentmark.verify.work import Work, check_work_limit
 
 # A log is divided among the identities that stood out in its windows, this many at most.
 MOST_IDENTITIES = 16
-
-
-@dataclass(frozen=True, slots=True)
-class _Weighed:
-    """A candidate with its evidence, and what naming it costs."""
-
-    payload: int
-    route: Route
-    evidence: Evidence
-    bits_paid: float
-
-    @property
-    def surplus(self) -> float:
-        return self.evidence.bits - self.bits_paid
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,23 +64,24 @@ class Judge:
         `offered` are payloads to look at first: found in other logs, say. They cost what every payload costs.
         """
         work = Work(self.work_limit)
-        readings = intake.readings
+        weighing = Weighing(self._searcher, intake, work)
+        readings = weighing.readings
         eliminated = eliminate(readings, intake.payload_len, work)
         # (6) Look for payloads that may explain the steps. How one was found does not matter to its evidence.
         claimed = self.claimed(claim, intake)
         if claimed is not None:
             proposals = Proposals((Candidate(claimed, Route.CLAIM),))
         else:
-            proposals = self._searcher.propose(
+            proposals = self._searcher.at_first_sight(
                 readings, intake.payload_len, work, eliminated=eliminated, offered=offered
             )
+        weighing.add(proposals.candidates)
+        if claimed is None:
+            weighing.look_further(consistent=proposals.consistent)
 
-        # (7) Judge the best as a claim, with every identity that was tried paid for.
-        unique = {candidate.payload: candidate for candidate in reversed(proposals.candidates)}
-        weighed = [self._weigh(candidate, readings, intake.payload_len, work) for candidate in unique.values()]
-        weighed.sort(key=lambda candidate: (-candidate.surplus, candidate.payload))
-        best = weighed[0] if weighed else None
-        second = weighed[1] if len(weighed) > 1 else None
+        # (7) Judge each as a claim, with every identity that was tried paid for: whoever passes is named.
+        best = weighing.best
+        beaten = next((weighed for weighed in weighing.ranked[1:] if not weighed.passes), None)
         return Verdict(
             payload_len=intake.payload_len,
             threshold=self.threshold,
@@ -111,13 +99,11 @@ class Judge:
             work_limit=self.work_limit,
             work_needed=work.needed,
             holder=None if best is None or self._registry is None else self._registry.holder(best.payload),
-            found=tuple([self._found(each, readings, intake.payload_len) for each in weighed if self._passes(each)]),
-            runner_up=None if second is None else self._runner_up(second),
-            tampering=(
-                *tamper_findings([step.record for step in intake.steps]),
-                *erasure_findings(intake),
-                *self._mixed(best, second),
-            ),
+            found=tuple([self._found(weighed, intake.payload_len) for weighed in weighing.found]),
+            unexplained=len(weighing.unexplained(weighing.found or weighing.ranked[:1])),
+            runner_up=None if beaten is None else RunnerUp(beaten.evidence.bits),
+            keys_given=intake.keys_given,
+            tampering=(*tamper_findings([step.record for step in intake.steps]), *erasure_findings(intake)),
             findings=tuple([_finding(step, best) for step in intake.steps]),
         )
 
@@ -139,8 +125,9 @@ class Judge:
                 # An identity that was found in a wider window explains this one as well.
                 continue
             for candidate in searcher.propose(part, intake.payload_len, work, rates=rates).candidates:
-                weighed = self._weigh(candidate, part, intake.payload_len, work)
-                found[candidate.payload] = max(weighed.surplus, found.get(candidate.payload, float("-inf")))
+                paid = self.prices.of(candidate.payload, intake.payload_len)
+                surplus = searcher.evidence(part, candidate.payload, work).bits - paid
+                found[candidate.payload] = max(surplus, found.get(candidate.payload, float("-inf")))
         best = sorted(found, key=lambda payload: -found[payload])[:MOST_IDENTITIES]
         # Linear in the log, and what the windows were looked through for: done whatever is left.
         work.spend(SCORE_COST * len(readings) * (1 + len(best)))
@@ -193,12 +180,6 @@ class Judge:
         """Those of these payloads that this log would name. Linear in the log, and cheap for hundreds of payloads."""
         return self._searcher.recognised(intake.readings, payloads, intake.payload_len, Work(self.work_limit))
 
-    def _weigh(self, candidate: Candidate, readings: Sequence[Reading], payload_len: int, work: Work) -> _Weighed:
-        claimed = candidate.route is Route.CLAIM
-        paid = self.prices.of_claim if claimed else self.prices.of(candidate.payload, payload_len)
-        evidence = self._searcher.evidence(readings, candidate.payload, work)
-        return _Weighed(candidate.payload, candidate.route, evidence, paid)
-
     def _ownership(self, payload: int, intake: Intake, work: Work) -> Evidence:
         """Evidence that the log was made with this key at all, for the payload."""
         ownership = Evidence(self.noise_rates)
@@ -212,12 +193,9 @@ class Judge:
             ownership.update(1 / distribution.probability(step.record.behavior) if agrees else 0.0)
         return ownership
 
-    def _passes(self, weighed: _Weighed) -> bool:
-        return false_positive_rate(weighed.surplus) <= self.threshold
-
-    def _found(self, weighed: _Weighed, readings: Sequence[Reading], payload_len: int) -> FoundIdentity:
+    def _found(self, weighed: Weighed, payload_len: int) -> FoundIdentity:
         holder = self._registry.holder(weighed.payload) if self._registry is not None else None
-        e_values = [reading.e_value(weighed.payload) for reading in readings]
+        needed = weighed.bits_paid - log2(self.threshold)
         return FoundIdentity(
             payload=weighed.payload,
             payload_len=payload_len,
@@ -227,20 +205,8 @@ class Judge:
             bits_paid=weighed.bits_paid,
             false_positive_rate=false_positive_rate(weighed.surplus),
             # Whoever is accepted has a step at least, whatever rounding says.
-            at_least_steps=max(weighed.evidence.least_steps(e_values, weighed.bits_paid - log2(self.threshold)), 1),
+            at_least_steps=max(weighed.evidence.least_steps(weighed.e_values, needed), 1),
         )
-
-    def _mixed(self, best: _Weighed | None, second: _Weighed | None) -> list[str]:
-        """Two identities that both pass the bound share the log between them."""
-        if best is None or second is None or not (self._passes(best) and self._passes(second)):
-            return []
-        return [f"payload {second.payload:#x} explains other steps beyond chance: several agents' records are mixed"]
-
-    def _runner_up(self, second: _Weighed) -> RunnerUp:
-        if not self._passes(second):
-            return RunnerUp(None, None, second.evidence.bits)
-        holder = self._registry.holder(second.payload) if self._registry is not None else None
-        return RunnerUp(second.payload, holder.name if holder else None, second.evidence.bits)
 
     def _segment(self, stretch: Stretch, intake: Intake) -> Segment:
         rate = false_positive_rate(stretch.evidence_bits - stretch.bits_paid)
@@ -260,9 +226,12 @@ class Judge:
         )
 
 
-def _consistent(proposals: Proposals, best: _Weighed | None, readings: Sequence[Reading]) -> bool | None:
+def _consistent(proposals: Proposals, best: Weighed | None, readings: Sequence[Reading]) -> bool | None:
     """Whether one payload explains every step: as the search has settled it, or as the best candidate shows."""
-    if proposals.consistent is not None or best is None or not readings:
+    if not any(reading.evidence_bits > 0 for reading in readings):
+        # Steps that say nothing are explained by everyone, and settle nothing.
+        return None
+    if proposals.consistent is not None or best is None:
         return proposals.consistent
     if all(reading.e_value(best.payload) > 0 for reading in readings):
         return True
@@ -275,7 +244,7 @@ def _potential_bits(readings: Iterable[Reading]) -> float:
     return fsum([reading.evidence_bits for reading in readings])
 
 
-def _finding(step: Step, best: _Weighed | None) -> StepFinding:
+def _finding(step: Step, best: Weighed | None) -> StepFinding:
     if step.reading is None:
         return StepFinding(step.record, step.outcome)
     if best is None:

@@ -28,7 +28,7 @@ from agentmark.verify.verifier import Verifier
 
 # What all searches together may cost, in work limits: a first look at every log, and longer ones where that was cut
 # short. Each log may have this much in any case, which is enough for one that is clean.
-LOOKS_PART = 4
+LOOKS_PART = 2
 LEAST_LOOK = 10_000
 # So many of the identities that were found are looked for in the other logs, those of the most logs first.
 MOST_OFFERED = 256
@@ -71,7 +71,7 @@ def judge_roll(
     payload_len = verifier.payload_len
     if payload_len is None and claim is not None:
         payload_len = _commonest_length([group.state.intake() for group in ordered])
-    intakes = [group.state.intake(payload_len) for group in ordered]
+    intakes = [replace(group.state.intake(payload_len), keys_given=verifier.keys.ids) for group in ordered]
     # (3) Which logs can speak, and how loud, depends on the key's draws and not on its pads: it says nothing of whose
     # they are.
     asked = _Questions.of(intakes, verifier.judge, correction, claimed=claim is not None, pools=pools)
@@ -165,14 +165,14 @@ class _Looks:
             self._watch(done, len(self._intakes))
             self._verdicts.append(first.verdict(intake, self._claim))
         if self._claim is None:
-            self._recognise()
+            self._recognise(first)
             unsettled = [i for i in self._open() if self._verdicts[i].work_spent]
             longer = self._limited(LOOKS_PART * self._judge.work_limit // max(len(unsettled), 1))
             if longer.work_limit > first.work_limit:
                 for i in unsettled:
                     self._watch(len(self._intakes), len(self._intakes))
                     self._verdicts[i] = longer.verdict(self._intakes[i])
-                self._recognise()
+                self._recognise(first)
         self._watch(len(self._intakes), len(self._intakes))
         return self._verdicts
 
@@ -181,15 +181,15 @@ class _Looks:
         named = Counter((found.payload, found.payload_len) for verdict in self._verdicts for found in verdict.found)
         return sorted(named, key=lambda who: (-named[who], who))[:MOST_OFFERED]
 
-    def _recognise(self) -> None:
+    def _recognise(self, judge: Judge) -> None:
         """Look for what was found in one log in those where nobody was."""
         found = self.found_so_far()
         for i in self._open() if found else ():
             intake = self._intakes[i]
             offered = [payload for payload, payload_len in found if payload_len == intake.payload_len]
-            known = self._judge.recognised(intake, offered)
+            known = judge.recognised(intake, offered)
             if known:
-                self._verdicts[i] = self._judge.verdict(intake, offered=known)
+                self._verdicts[i] = judge.verdict(intake, offered=known)
 
     def _open(self) -> list[int]:
         """Logs that could name somebody and do not."""
@@ -211,7 +211,8 @@ def _settled(final: Judge, intake: Intake, verdict: Verdict, claim: PayloadLike)
     if not restated.accepted or verdict.candidate is None:
         return restated
     named = [found.payload for found in verdict.found]
-    return final.verdict(intake, claim, offered=named or [verdict.candidate])
+    judge = replace(final, work_limit=verdict.work_limit)
+    return judge.verdict(intake, claim, offered=named or [verdict.candidate])
 
 
 def _commonest_length(intakes: Iterable[Intake]) -> int:

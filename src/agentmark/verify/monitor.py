@@ -19,12 +19,14 @@ from agentmark.core.theory import false_positive_rate
 from agentmark.identity.registry import Registry
 from agentmark.keys.shared import SharedKey
 from agentmark.record import StepRecord
+from agentmark.text import counted, listed
 from agentmark.verify.arrivals import ENTRY_SIZE, RETRACTIONS, Arrival, Contexts
 from agentmark.verify.defaults import DEFAULT_THRESHOLD
 from agentmark.verify.followed import Crossing, Followed, Process, Purse, Question
 from agentmark.verify.intake import Outcome, Step, read_record
 from agentmark.verify.keyring import CHECK_SIZE, SEAL_SIZE, Keyring
 from agentmark.verify.reading_bytes import Source, count_bytes, framed
+from agentmark.verify.stranger import LISTED
 
 _MAGIC = b"AMMO\x01"
 _QUESTION_SIZE = 16
@@ -127,13 +129,18 @@ class MonitorStatus:
         alarm = self.alarm
         if alarm is None:
             return (
-                f"No alarm after {self.records} records: the best identity has {self.surplus:.1f} bits of surplus, "
-                f"and an alarm at {self.threshold:.0e} takes more."
+                f"No alarm after {counted(self.records, 'record')}: the best identity has {self.surplus:.1f} bits of "
+                f"surplus, and an alarm at {self.threshold:g} takes more."
             )
         return (
-            f"Alarm: attributed to {alarm.named} with record {alarm.record}; a log made without this key, or for "
-            f"another identity, ever comes this far with probability at most {self.threshold:.0e}."
+            f"Alarm: attributed to {alarm.named} with record {alarm.record:,}{self._further()}; a log made without "
+            f"this key, or for another identity, ever comes this far with probability at most {self.threshold:g}."
         )
+
+    def _further(self) -> str:
+        """Those for whom the alarm was raised later: none of them is passed over."""
+        further = [f"{alarm.named} with record {alarm.record:,}" for alarm in self.alarms[1:]]
+        return f", and to {listed(further, LISTED)}" if further else ""
 
     def as_dict(self) -> dict[str, Any]:
         """As plain JSON data (docs/monitor.md)."""
@@ -157,9 +164,9 @@ class MonitorStatus:
 
     def for_stranger(self) -> dict[str, Any]:
         """What may be told to those who write the log, or ask from outside: no number that a record moves."""
-        alarm = self.alarm
-        identity = None if alarm is None else alarm.identity or alarm.as_dict()["payload"]
-        return {"alarm": alarm is not None, "identity": identity, "threshold": self.threshold}
+        # In the order of their names: who came first is a number too.
+        identities = sorted([alarm.identity or alarm.as_dict()["payload"] for alarm in self.alarms])
+        return {"alarm": bool(self.alarms), "identities": identities, "threshold": self.threshold}
 
 
 class Monitor:

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Sequence
 
 from agentmark.core.context import context_digest, context_fields
 from agentmark.record import StepRecord
+from agentmark.text import counted, is_or_are
 from agentmark.verify.intake import Intake, Outcome
 
 # Names beyond this many are counted, not listed.
@@ -47,10 +48,12 @@ def erasure_findings(intake: Intake) -> list[str]:
     lengths = Counter(step.record.payload_len for step in intake.steps if step.outcome is Outcome.OTHER_LENGTH)
     if lengths:
         commonest = sorted(lengths.items(), key=lambda item: (-item[1], item[0]))[:LISTED]
-        stated = ", ".join(f"{count} state {length} bits" for length, count in commonest)
+        stated = ", ".join([f"{count:,} {_state(count)} {counted(length, 'bit')}" for length, count in commonest])
+        total = lengths.total()
         findings.append(
-            f"{lengths.total()} records state another payload length than the {intake.payload_len} bits judged, and "
-            f"are set aside ({stated}{_more(lengths)}); where the length is known, give it"
+            f"{counted(total, 'record')} {_state(total)} another payload length than the "
+            f"{counted(intake.payload_len, 'bit')} judged, and {is_or_are(total)} set aside ({stated}{_more(lengths)})"
+            "; where the length is known, give it"
         )
     return findings
 
@@ -67,7 +70,11 @@ def _withdrawn(intake: Intake) -> set[bytes]:
 
 
 def _steps(count: int) -> str:
-    return f"{count} step is logged" if count == 1 else f"{count} steps are logged"
+    return f"{counted(count, 'step')} {is_or_are(count)} logged"
+
+
+def _state(count: int) -> str:
+    return "states" if count == 1 else "state"
 
 
 def _moved(log: Sequence[StepRecord]) -> list[StepRecord]:
@@ -101,11 +108,13 @@ def _copies(log: Sequence[StepRecord]) -> list[str]:
     findings = []
     shared = [sessions for sessions in sessions_of.values() if len(sessions) > 1]
     if shared:
-        findings.append(f"{len(shared)} contexts appear under more than one session: records were copied between them")
+        copied = counted(len(shared), "context")
+        findings.append(f"{copied} {_appear(shared)} under more than one session: records were copied between them")
     doubled = [place for place, contexts in contexts_of.items() if len(contexts) > 1]
     if doubled:
         places = ", ".join(f"session {session[:8]} step {step}" for session, step in doubled[:LISTED])
-        findings.append(f"{len(doubled)} steps appear with different contexts ({places}{_more(doubled)})")
+        steps = counted(len(doubled), "step")
+        findings.append(f"{steps} {_appear(doubled)} with different contexts ({places}{_more(doubled)})")
     return findings
 
 
@@ -119,12 +128,18 @@ def _gaps(log: Sequence[StepRecord]) -> list[str]:
     if not gaps:
         return []
     total = sum(gaps.values())
-    return [f"{total} steps are missing in {len(gaps)} of {len(steps_of)} sessions (the ends not counted)"]
+    missing_steps = f"{counted(total, 'step')} {is_or_are(total)} missing"
+    return [f"{missing_steps} in {len(gaps):,} of {counted(len(steps_of), 'session')} (the ends not counted)"]
+
+
+def _appear(items: Collection[object]) -> str:
+    return "appears" if len(items) == 1 else "appear"
 
 
 def _places(records: Sequence[StepRecord]) -> str:
-    return f"{len(records)} records ({', '.join(record.where for record in records[:LISTED])}{_more(records)})"
+    where = ", ".join([record.where for record in records[:LISTED]])
+    return f"{counted(len(records), 'record')} ({where}{_more(records)})"
 
 
 def _more(items: Collection[object]) -> str:
-    return f", and {len(items) - LISTED} more" if len(items) > LISTED else ""
+    return f", and {len(items) - LISTED:,} more" if len(items) > LISTED else ""

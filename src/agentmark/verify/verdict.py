@@ -4,6 +4,7 @@ A verdict is for the holder of the key: it tells of every record. `Verdict.for_s
 """
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from decimal import ROUND_CEILING, Context
 from enum import StrEnum
@@ -15,13 +16,18 @@ from agentmark.core.theory import SMALLEST_RATE, equations_until_full_rank, fals
 from agentmark.core.work_limit import DEFAULT_WORK_LIMIT
 from agentmark.identity.registry import Identity
 from agentmark.record import StepRecord
+from agentmark.text import counted, is_or_are, listed
 from agentmark.verify.candidates import Route
 from agentmark.verify.intake import Outcome, reading_cost
-from agentmark.verify.stranger import StrangerView, name_of, payload_digits
+from agentmark.verify.stranger import LISTED, NamedIdentity, StrangerView, name_of, name_parts, payload_digits
 
 _TWO_DIGITS_UP = Context(prec=2, rounding=ROUND_CEILING)
 # Searches beyond so many times the usual work limit (a day) are not advised.
 WORTH_RAISING = 1e5
+# A key id of ours has 16 characters.
+LONGEST_KEY_ID = 32
+# Rates from here on are written as 0.0047 and 1, not as 4.7e-03 and 1.0e+00.
+PLAIN_FROM = 0.001
 
 
 class Standing(StrEnum):
@@ -92,10 +98,8 @@ class StepFinding:
 
 @dataclass(frozen=True, slots=True)
 class RunnerUp:
-    """The next best payload, to show how far behind it is. It is named only if it would itself be accepted."""
+    """The best of those who are not accepted beside the candidate, to show how far behind it is. It is never named."""
 
-    payload: int | None
-    identity: str | None
     evidence_bits: float
 
 
@@ -144,7 +148,11 @@ class Verdict:
     holder: Identity | None = field(default=None, repr=False)
     # Every identity that is accepted, best first; the candidate is the first of them.
     found: tuple[FoundIdentity, ...] = ()
+    # Used steps that contradict everyone who is found, or the candidate if nobody is: at least so many are of others.
+    unexplained: int = 0
     runner_up: RunnerUp | None = None
+    # The ids of the keys that it was read with.
+    keys_given: tuple[str, ...] = ()
     # What the log shows of tampering, in sentences. The mark is read all the same.
     tampering: tuple[str, ...] = ()
     findings: tuple[StepFinding, ...] = field(default=(), repr=False)
@@ -277,6 +285,8 @@ class Verdict:
     @property
     def sentence(self) -> str:
         """The verdict in one sentence."""
+        if len(self.found) > 1:
+            return f"{len(self.found)} identities found: {self._everyone()}: {self._each_bound()}."
         if self.accepted:
             return f"Attributed to {self._named()}: {self._bound()}."
         return f"Not attributed: {self._why_not()}."
@@ -286,69 +296,128 @@ class Verdict:
         return name_of(self.candidate, self.payload_len, self.identity, self.revoked_at)
 
     def _bound(self) -> str:
-        contradicting = f"; {self.contradicting} of its steps are not from this identity" if self.contradicting else ""
         return (
             "a log made without this key, or for another identity, agrees this well with probability at most "
-            f"{self.bound_text} (threshold {self.threshold:g}){contradicting}"
+            f"{self.bound_text} (threshold {self.threshold:g})" + self._of_others("another's")
         )
+
+    def _everyone(self) -> str:
+        named = []
+        for found in self.found:
+            name, *about = name_parts(found.payload, found.payload_len, found.identity, found.revoked_at)
+            about += [f"at least {counted(found.at_least_steps, 'step')}", f"at most {found.bound_text}"]
+            named.append(f"{name} ({', '.join(about)})")
+        return listed(named, LISTED)
+
+    def _each_bound(self) -> str:
+        steps = counted(self.counts[Outcome.USED], "usable step")
+        return (
+            f"each has at least so many of the {steps}, and a log that does not carry it agrees this well with it with "
+            f"probability at most the number beside it (threshold {self.threshold:g})"
+        ) + self._of_others("of none of them")
+
+    def _of_others(self, whose: str) -> str:
+        """Steps that contradict everyone who is found. Steps of others also agree by chance: there may be more."""
+        count = self.unexplained
+        if not count:
+            return ""
+        verbs = ("is", "was") if count == 1 else ("are", "were")
+        of_all = counted(self.counts[Outcome.USED], "step")
+        return f"; at least {count:,} of the {of_all} {verbs[0]} {whose} or {verbs[1]} altered"
 
     def _why_not(self) -> str:
         used = self.counts[Outcome.USED]
         if used == 0:
-            return f"none of the {self.record_count} records can be used" + self._set_aside()
+            return self._nothing_used()
+        steps = f"the {counted(used, 'usable step')}"
         if self.route is Route.CLAIM:
             return self._claim_fails(used)
         if self.consistent is False:
             return (
-                f"the {used} usable steps contradict each other, as steps made under another key or identity do, "
-                "and no identity explains enough of them"
+                f"{steps} contradict each other, as steps made under another key or identity do, and no identity "
+                "explains enough of them"
             )
         if self.work_spent and self.bits_needed is None:
-            return f"looking for {self.payload_len} bits in these {used} usable steps was cut short by the work limit"
+            return f"looking for {counted(self.payload_len, 'bit')} in {steps} was cut short by the work limit"
         return self._not_enough(used)
 
+    def _nothing_used(self) -> str:
+        counts = self.counts
+        if not self.findings:
+            return "the log is empty: it holds no record"
+        if counts[Outcome.IMPOSSIBLE]:
+            steps = counted(counts[Outcome.IMPOSSIBLE], "step")
+            return f"no identity under this key makes these choices: {steps} can be read, and none agrees with any"
+        none = "the one record cannot be used"
+        if self.record_count > 1:
+            none = f"none of the {counted(self.record_count, 'record')} can be used"
+        return none + self._set_aside() + self._other_keys()
+
+    def _other_keys(self) -> str:
+        """With which keys the records were made that none of the keys given reads."""
+        stated = Counter([finding.record.key_id for finding in self.findings if finding.outcome is Outcome.OTHER_KEY])
+        if not stated:
+            return ""
+        commonest = sorted(stated, key=lambda key_id: (-stated[key_id], key_id))
+        if stated.total() == self.record_count:
+            made = "it was made" if self.record_count == 1 else "they were made"
+        else:
+            made = f"{stated.total():,} {'was' if stated.total() == 1 else 'were'} made"
+        return f": {made} with {_keys(commonest)}{self._keys_given()}"
+
+    def _keys_given(self) -> str:
+        if not self.keys_given:
+            return ""
+        given = f"the key{'s' if len(self.keys_given) > 1 else ''} given {is_or_are(len(self.keys_given))}"
+        return f", and {given} {listed([_shortened(key_id) for key_id in self.keys_given], LISTED)}"
+
     def _not_enough(self, used: int) -> str:
+        steps = counted(used, "usable step")
         takes = f"a bound of {self.threshold:g} takes {self._takes:.0f}"
         if self._several_may_explain and self.potential_bits >= self._takes:
+            speak, leave = ("speaks", "leaves") if used == 1 else ("speak", "leave")
             return (
-                f"the {used} usable steps speak of {self.rank} of {self.payload_len} payload bits and leave more than "
-                f"one identity that may explain them{self._more_steps()}"
+                f"the {steps} {speak} of {self.rank:,} of {counted(self.payload_len, 'payload bit')} and {leave} more "
+                f"than one identity that may explain them{self._more_steps()}"
             )
         if self.potential_bits >= self._takes:
             best = f"the best has {max(self.evidence_bits, 0.0):.1f} bits of evidence"
-            return f"no identity explains the {used} usable steps well enough: {best}, and {takes}"
-        carried = f"{used} usable steps carry {self.potential_bits:.1f} bits of evidence"
+            return f"no identity explains the {steps} well enough: {best}, and {takes}"
+        carried = f"{steps} {'carries' if used == 1 else 'carry'} {self.potential_bits:.1f} bits of evidence"
         return f"{carried}, and naming an identity at {takes}{self._more_steps()}"
 
     def _more_steps(self) -> str:
-        return "" if self.steps_needed is None else f"; about {self.steps_needed} more steps are needed"
+        if self.steps_needed is None:
+            return ""
+        return f"; about {counted(self.steps_needed, 'more step')} {is_or_are(self.steps_needed)} needed"
 
     def _claim_fails(self, used: int) -> str:
+        steps = counted(used, "usable step")
         if self.evidence_bits == float("-inf"):
-            return f"one of the {used} usable steps contradicts this claim, and no noise is allowed for"
+            which = "the 1 usable step" if used == 1 else f"one of the {steps}"
+            return f"{which} contradicts this claim, and no noise is allowed for"
         return (
-            f"the {used} usable steps carry {self.evidence_bits:.1f} bits of evidence for this claim, "
-            f"and a bound of {self.threshold:g} takes {self._takes:.0f}"
+            f"the {steps} {'carries' if used == 1 else 'carry'} {self.evidence_bits + 0.0:.1f} bits of evidence for "
+            f"this claim, and a bound of {self.threshold:g} takes {self._takes:.0f}"
         )
 
     def _set_aside(self) -> str:
-        counts = ", ".join(f"{count} {outcome}" for outcome, count in self.counts.items())
+        counts = ", ".join(f"{count:,} {outcome}" for outcome, count in self.counts.items())
         return f" ({counts})" if counts else ""
 
     def for_stranger(self) -> StrangerView:
-        """What those may be told who do not hold the key: whether an identity is named, and which.
+        """What those may be told who do not hold the key: whether identities are named, and which.
 
-        All else in a verdict (its sentence and bound included) tells of single records, and is the key holder's.
+        All else in a verdict (its sentence and bounds included, and who is best) tells of single records, and is the
+        key holder's.
         """
         if not self.accepted:
             return StrangerView(accepted=False, threshold=self.threshold)
+        named = [NamedIdentity(f.payload, f.payload_len, f.identity, f.revoked_at) for f in self.found]
         return StrangerView(
             accepted=True,
             threshold=self.threshold,
-            payload=self.payload,
-            payload_len=self.payload_len,
-            identity=self.identity,
-            revoked_at=self.revoked_at,
+            found=tuple(sorted(named, key=lambda identity: identity.payload)),
         )
 
     @property
@@ -357,24 +426,37 @@ class Verdict:
         notes = []
         unread = [finding.record for finding in self.findings if finding.outcome is Outcome.NOT_READ]
         if unread:
+            was, them = ("was", "it") if len(unread) == 1 else ("were", "them all")
             enough = _round_up(self.work_limit + sum([reading_cost(record) for record in unread]))
             notes.append(
-                f"{len(unread)} of {self.record_count} records were not read, because the work limit was reached; "
-                f"a work limit of {enough} reads them all"
+                f"{len(unread):,} of {counted(self.record_count, 'record')} {was} not read, because the work limit was "
+                f"reached; a work limit of {enough} reads {them}"
             )
         # Steps that say too little to name anyone would not name anyone after a longer search.
         if self.work_spent and not self.accepted and self.potential_bits >= self._takes:
             notes.append(
                 f"the search for a payload was cut short by the work limit of {self.work_limit}; {self._advice}"
             )
+        if self.work_spent and self.accepted and self._more_may_be_found:
+            notes.append(
+                f"the search for further identities was cut short by the work limit of {self.work_limit}: steps that "
+                "nobody named here explains may carry one; a registry needs no search, or raise the limit"
+            )
         return ". ".join(notes) or None
+
+    @property
+    def _more_may_be_found(self) -> bool:
+        """Whether the steps that nobody explains could name one more, at what the steps say on average."""
+        if self.route is Route.CLAIM:
+            return False
+        return self.unexplained * self.potential_bits >= self._takes * self.counts[Outcome.USED]
 
     @property
     def _advice(self) -> str:
         if self.work_needed is None or self.work_needed > WORTH_RAISING * DEFAULT_WORK_LIMIT:
             return (
-                f"{self.payload_len} bits cannot be searched for in these steps: give the registry or a claim, which "
-                "need no search, or a longer log"
+                f"{counted(self.payload_len, 'bit')} cannot be searched for in these steps: give the registry or a "
+                "claim, which need no search, or a longer log"
             )
         return (
             "a registry or a claim needs no search, a longer log a shorter one; or raise the limit, to "
@@ -397,6 +479,7 @@ class Verdict:
             "identity": self.identity,
             "revoked_at": self.revoked_at,
             "key_ids": list(self.key_ids),
+            "keys_given": list(self.keys_given),
             "text": self.text,
             "false_positive_rate": self.false_positive_rate,
             "threshold": self.threshold,
@@ -412,13 +495,8 @@ class Verdict:
             "rank": self.rank,
             "agreeing": self.agreeing,
             "contradicting": self.contradicting,
-            "runner_up": None
-            if second is None
-            else {
-                "payload": self._hex(second.payload),
-                "identity": second.identity,
-                "evidence_bits": _finite(second.evidence_bits),
-            },
+            "unexplained": self.unexplained,
+            "runner_up": None if second is None else {"evidence_bits": _finite(second.evidence_bits)},
             "bits_needed": self.bits_needed,
             "steps_needed": self.steps_needed,
             "work": self.work,
@@ -452,7 +530,17 @@ def rate_text(rate: float) -> str:
     if rate <= SMALLEST_RATE:
         return f"{SMALLEST_RATE:.0e}"
     # In decimal, so that 9.95e-08 carries over to 1.0e-07.
-    return f"{float(_TWO_DIGITS_UP.create_decimal(rate)):.1e}"
+    rounded = float(_TWO_DIGITS_UP.create_decimal(rate))
+    return f"{rounded:.1e}" if rounded < PLAIN_FROM else f"{rounded:g}"
+
+
+def _keys(ids: Sequence[str]) -> str:
+    return f"key{'s' if len(ids) > 1 else ''} {listed([_shortened(key_id) for key_id in ids], LISTED)}"
+
+
+def _shortened(key_id: str) -> str:
+    """A key id is whatever text a record states."""
+    return key_id if len(key_id) <= LONGEST_KEY_ID else f"{key_id[:LONGEST_KEY_ID]}..."
 
 
 def _round_up(operations: float) -> int:

@@ -6,7 +6,7 @@
 (4) Count each context once; copies that disagree count not at all.    `intake.sort_out`
 (5) Read what each step says of the payload.                           `intake.read_record`
 (6) Look for payloads that may explain the steps.                      `candidates.Searcher`, with `search/`
-(7) Judge the best as a claim, with every try paid for.                `judge.Judge`
+(7) Judge each as a claim, with every try paid for.                    `judge.Judge`, with `weighing.Weighing`
 
 (1) and (5) need the key and one record at a time: `state.LogState` accumulates them, on one machine or many. The rest
 needs all records and no key, and happens once.
@@ -144,7 +144,7 @@ class Verifier:
 
     def sort_out(self, state: LogState) -> Intake:
         """Which records of an accumulated state count, for the payload length of this verifier."""
-        return state.intake(self.payload_len)
+        return replace(state.intake(self.payload_len), keys_given=self.keys.ids)
 
 
 def placed_at(records: Iterable[StepRecord], session: str, offset: int) -> list[StepRecord]:

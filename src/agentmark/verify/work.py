@@ -56,6 +56,10 @@ class Work:
         """What is done in any case: it is bounded by the size of the log, and its price is due all the same."""
         self._spent += operations
 
+    def share(self, part: float) -> "Work":
+        """A meter of its own for something that may take this part of the limit; what it spent is to be spent here."""
+        return Work(min(part * self.limit, self.left))
+
     def refuse(self, operations: float) -> None:
         """Something that would have cost so much is left undone."""
         total = self._spent + operations

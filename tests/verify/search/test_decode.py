@@ -278,5 +278,5 @@ def test_altered_contexts_are_named() -> None:
     log = [session.choose({"a": 1, "b": 1}).record for _ in range(10)]
     log[4] = replace(log[4], raw_context={"session": "kept", "step": 99})
     findings = tamper_findings(log)
-    assert findings == ["1 records (session kept step 4): the raw context is not that of the digest"]
+    assert findings == ["1 record (session kept step 4): the raw context is not that of the digest"]
     assert Verifier(KEY).verify(log).tampering == tuple(findings)

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from heapq import nlargest
 from importlib.util import find_spec
-from math import log2
+from math import ceil, log2
 from typing import Any
 
-from agentmark.core.costs import PLANE, PLANE_BIT
+from agentmark.core.costs import E_VALUE, PLANE, PLANE_BIT
 from agentmark.core.rlnc import row_parities
 from agentmark.core.symbols import Reading, SymbolSet
 from agentmark.verify.search.telling import ENOUGH_TIMES, most_telling
@@ -20,10 +20,18 @@ from agentmark.verify.work import Work
 # Scores are kept in whole sixteenths of a bit; they only rank the identities, the best are then judged exactly.
 SCORE_SCALE = 16
 GROUP_BITS = 4
+# Where a score is compared with a level, and not with other scores, it has to be finer.
+FINE_SCALE = 256
 # No more than this share of the work goes into the scan, but always so many steps: how many names a registry has is not
 # in the hands of whoever made the log.
 SCAN_SHARE = 0.5
 FEWEST_STEPS = 32
+# Up to so many names are asked one by one: planes pay for those that have many.
+FEW_NAMES = 32
+
+
+# For each bit of a byte: what turns bytes into that bit's digit.
+_BIT_DIGITS = [bytes([48 + (byte >> bit & 1) for byte in range(256)]) for bit in range(8)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,9 +40,13 @@ class _Columns:
 
     tables: tuple[tuple[int, ...], ...]
     everyone: int
+    # The payloads themselves, if they are so few that each is asked by itself.
+    few: tuple[int, ...] = ()
 
     @classmethod
     def of(cls, payloads: Sequence[int], payload_len: int) -> "_Columns":
+        if len(payloads) <= FEW_NAMES:
+            return cls((), (1 << len(payloads)) - 1, tuple(payloads))
         planes = _bit_planes(payloads, payload_len)
         tables = []
         for start in range(0, payload_len, GROUP_BITS):
@@ -63,25 +75,63 @@ def scan(
     count: int = 2,
 ) -> list[int]:
     """`best_identities` on the steps that say most, as many as the work allows."""
-    names = len(payloads)
+    told = _told(len(payloads), readings, payload_len=payload_len, rates=len(noise), work=work)
+    return best_identities(payloads, told, payload_len=payload_len, noise=noise, count=count)
+
+
+def scan_above(
+    payloads: Sequence[int],
+    readings: Sequence[Reading],
+    *,
+    payload_len: int,
+    noise: Sequence[float],
+    level: float,
+    most: int,
+    work: Work,
+) -> list[int]:
+    """Indices of all identities whose evidence reaches the level, in bits, under one of the noise rates.
+
+    For each rate the `most` best at most, on the steps that say most, as many as the work allows.
+    """
+    told = _told(len(payloads), readings, payload_len=payload_len, rates=len(noise), work=work)
+    hard = [reading for reading in told if isinstance(reading, SymbolSet)]
+    found: dict[int, None] = {}
+    if len(hard) < len(told):
+        for rate in noise:
+            scores = _scores_by_table(payloads, told, payload_len, rate)
+            best = nlargest(most, range(len(payloads)), key=scores.__getitem__)
+            found |= dict.fromkeys([i for i in best if scores[i] >= level])
+        return list(found)
+    columns = _Columns.of(payloads, payload_len)
+    for rate, counter in zip(noise, _counted(columns, hard, noise, FINE_SCALE), strict=True):
+        # Scores count from what a step says against those who do not agree.
+        above = _at_least(counter, columns.everyone, ceil(FINE_SCALE * (level - len(hard) * log2(rate))))
+        found |= dict.fromkeys(_largest(counter, above, most))
+    return list(found)
+
+
+def _told(names: int, readings: Sequence[Reading], *, payload_len: int, rates: int, work: Work) -> tuple[Reading, ...]:
+    """The steps that say most, as many as the work allows, paid for."""
     has_soft = any(not isinstance(reading, SymbolSet) for reading in readings)
 
     def cost_of(reading: Reading) -> float:
         if has_soft:
-            return len(noise) * _table_cost(names, payload_len)
-        return _planes_cost(reading, names, payload_len, len(noise))
+            return rates * _table_cost(names, payload_len)
+        return _planes_cost(reading, names, payload_len, rates)
 
     work.spend(payload_len * names * 0.004)
     told = most_telling(readings, min(SCAN_SHARE * work.limit, work.left), cost_of, at_least=FEWEST_STEPS)
     work.spend(told.cost)
     if told.left_out and told.bits < ENOUGH_TIMES * log2(2 * names):
         work.refuse(told.left_out)
-    return best_identities(payloads, told.readings, payload_len=payload_len, noise=noise, count=count)
+    return told.readings
 
 
 def _planes_cost(reading: Reading, names: int, payload_len: int, rates: int) -> float:
     """Sums of rows, the tree of the step's symbols, and a counter for each rate."""
     width = len(reading.rows)
+    if names <= FEW_NAMES:
+        return E_VALUE * names + 60 * rates * PLANE
     leaves = min(1 << width, 256) if isinstance(reading, SymbolSet) and reading.symbol_count > 1 else width
     operations = width * (payload_len / GROUP_BITS) + 3 * leaves + 60 * rates
     return operations * (PLANE + PLANE_BIT * names)
@@ -100,19 +150,33 @@ def best_identities(
     if len(hard) < len(readings):
         return [i for rate in noise for i in _best_by_table(payloads, readings, payload_len, rate, count)]
     columns = _Columns.of(payloads, payload_len)
+    counters = _counted(columns, hard, noise, SCORE_SCALE)
+    return [i for counter in counters for i in _largest(counter, columns.everyone, count)]
+
+
+def _counted(columns: _Columns, readings: Sequence[SymbolSet], noise: Sequence[float], scale: int) -> list[list[int]]:
+    """For each noise rate what the steps say for every identity, in fractions of a bit: counters, sliced by bit."""
     counters: list[list[int]] = [[] for _ in noise]
-    for reading in hard:
+    for reading in readings:
         # Who agrees is the same for every rate, and takes most of the time.
-        agreeing = _agreeing(columns, reading)
+        if columns.few:
+            agreeing = sum([1 << i for i, payload in enumerate(columns.few) if reading.allows(payload)])
+        else:
+            agreeing = _agreeing(columns, reading)
         for rate, counter in zip(noise, counters, strict=True):
             gain = log2((1 - rate) / reading.share + rate) - log2(rate)
-            _add(counter, round(SCORE_SCALE * gain), agreeing)
-    return [i for counter in counters for i in _largest(counter, columns.everyone, count)]
+            _add(counter, round(scale * gain), agreeing)
+    return counters
 
 
 def _best_by_table(
     payloads: Sequence[int], readings: Sequence[Reading], payload_len: int, noise: float, count: int
 ) -> list[int]:
+    scores = _scores_by_table(payloads, readings, payload_len, noise)
+    return nlargest(count, range(len(payloads)), key=scores.__getitem__)
+
+
+def _scores_by_table(payloads: Sequence[int], readings: Sequence[Reading], payload_len: int, noise: float) -> Any:
     """For readings that weigh every symbol differently: a table lookup for each step and identity.
 
     With NumPy a million identities take about ten milliseconds a step; without it, ten thousand do.
@@ -137,7 +201,7 @@ def _best_by_table(
             for column, table in zip(columns, tables, strict=True):
                 plain = [symbol ^ table[byte] for symbol, byte in zip(plain, column, strict=True)]
             scores = [s + values[symbol] for s, symbol in zip(scores or [0.0] * len(plain), plain, strict=True)]
-    return nlargest(count, range(len(payloads)), key=lambda i: scores[i])
+    return scores
 
 
 def _byte_table(reading: Reading, shift: int) -> list[int]:
@@ -152,7 +216,7 @@ def _bit_planes(payloads: Sequence[int], payload_len: int) -> list[int]:
     planes = []
     for j in range(payload_len):
         column = data[width - 1 - j // 8 :: width]
-        digits = column.translate(bytes([48 + (byte >> j % 8 & 1) for byte in range(256)]))
+        digits = column.translate(_BIT_DIGITS[j % 8])
         # The first payload is the lowest bit, hence the last digit.
         planes.append(int(digits[::-1], 2) if digits else 0)
     return planes
@@ -194,6 +258,22 @@ def _add(counters: list[int], amount: int, chosen: int) -> None:
         counters[place] = old ^ addend ^ carry
         carry = (old & addend) | (carry & (old ^ addend))
         place += 1
+
+
+def _at_least(counters: list[int], everyone: int, level: int) -> int:
+    """Those whose counter is at least this: where the highest place that differs from the level's is a one."""
+    if level <= 0:
+        return everyone
+    if level >> len(counters):
+        return 0
+    above, equal = 0, everyone
+    for place in reversed(range(len(counters))):
+        if level >> place & 1:
+            equal &= counters[place]
+        else:
+            above |= equal & counters[place]
+            equal &= ~counters[place]
+    return above | equal
 
 
 def _largest(counters: list[int], everyone: int, count: int) -> list[int]:
