@@ -55,9 +55,8 @@ class ReportFiles:
         outputs = [path for path in (self._page, self._signed) if path is not None]
         if not outputs:
             raise SettingError("--segments", "goes into a report: give --report or --signed")
-        inputs = [*arguments.log, *(arguments.key or []), arguments.registry, arguments.signing_key]
         for path in outputs:
-            check_output(path, [source for source in inputs if source is not None])
+            check_output(path, inputs_of(arguments))
         self._signing_key = SigningKey.load(arguments.signing_key) if arguments.signing_key is not None else None
 
     def write(self, report: "Report | StrangerReport") -> None:
@@ -70,7 +69,14 @@ class ReportFiles:
             write_text_file(self._signed, as_json(sign_report(report, self._signing_key)))
 
 
+def inputs_of(arguments: argparse.Namespace) -> list[Path]:
+    """The files that the command reads."""
+    given = [*arguments.log, *(arguments.key or []), arguments.registry, arguments.signing_key]
+    return [path for path in given if path is not None]
+
+
 def check_output(path: Path, inputs: list[Path]) -> None:
+    """Refuse to write where nothing can be, or over what is read."""
     if not path.parent.is_dir():
         raise SettingError(str(path), "there is no such folder")
     for source in inputs:
