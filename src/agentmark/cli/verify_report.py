@@ -14,6 +14,8 @@ from agentmark.verify.defaults import DEFAULT_THRESHOLD
 if TYPE_CHECKING:
     from agentmark.report import Report, StrangerReport
 
+# What `--by` calls one verdict over everything.
+ALL = "all"
 # A note is a paragraph or two, not an expert's opinion.
 MAX_NOTE_SIZE = 1 << 14
 
