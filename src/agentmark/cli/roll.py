@@ -5,6 +5,7 @@ import shutil
 import sys
 from collections import Counter
 from collections.abc import Sequence
+from pathlib import Path
 
 from agentmark.audit.case import Case
 from agentmark.audit.material import Material
@@ -20,7 +21,7 @@ from agentmark.cli.common import (
 from agentmark.cli.roll_csv import roll_csv, stranger_csv
 from agentmark.cli.roll_report import RollReportFiles
 from agentmark.cli.roll_table import roll_lines, short_name, short_row_names, table
-from agentmark.cli.verify_report import repeating_options
+from agentmark.cli.verify_report import check_output, inputs_of, repeating_options
 from agentmark.files import write_text_file
 from agentmark.verify.correction import Correction, FalseDiscovery, Familywise
 from agentmark.verify.roll import By, Roll
@@ -31,6 +32,8 @@ STDOUT = "-"
 
 def run_roll(arguments: argparse.Namespace, case: Case, material: Material, by: By, progress: Progress) -> int:
     """Judge each session or file, and show it."""
+    if arguments.csv not in (None, STDOUT):
+        check_output(Path(arguments.csv), inputs_of(arguments))
     files = RollReportFiles(arguments) if case.report is not None else None
     correction: Correction = Familywise(case.threshold) if arguments.fdr is None else FalseDiscovery(arguments.fdr)
     asked = RollCase(

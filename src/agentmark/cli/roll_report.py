@@ -4,7 +4,7 @@ import argparse
 import os
 from pathlib import Path
 
-from agentmark.cli.verify_report import as_json, check_output
+from agentmark.cli.verify_report import as_json, check_output, inputs_of
 from agentmark.errors import SettingError
 from agentmark.files import FileError, write_text_file
 from agentmark.keys.signing import SigningKey
@@ -35,9 +35,12 @@ class RollReportFiles:
             raise SettingError("--report", FOLDER_NEEDED)
         if self._folder is None and self._signed is None:
             raise SettingError("--report", "what goes into a report needs one: give --report FOLDER/ or --signed FILE")
-        inputs = [*arguments.log, *(arguments.key or []), arguments.registry, arguments.signing_key]
+        inputs = inputs_of(arguments)
+        if self._folder is not None and any(path.parent.resolve() == self._folder.resolve() for path in inputs):
+            # The next run would take the pages for logs, or they would stand in the place of one.
+            raise SettingError(str(self._folder), "holds files that this command reads: give the report a folder alone")
         if self._signed is not None:
-            check_output(self._signed, [source for source in inputs if source is not None])
+            check_output(self._signed, inputs)
         self._signing_key = SigningKey.load(arguments.signing_key) if arguments.signing_key is not None else None
 
     def write(self, report: RollReport) -> None:

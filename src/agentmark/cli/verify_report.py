@@ -81,9 +81,8 @@ class ReportFiles:
             raise SettingError(name, "goes into a report: give --report, --pdf or --signed")
         if len({path.resolve() for path in outputs}) < len(outputs):
             raise SettingError(str(outputs[-1]), "is named twice: page, PDF and signed report are files of their own")
-        inputs = [*arguments.log, *(arguments.key or []), arguments.registry, arguments.signing_key]
         for path in outputs:
-            check_output(path, [source for source in inputs if source is not None])
+            check_output(path, inputs_of(arguments))
         self._signing_key = SigningKey.load(arguments.signing_key) if arguments.signing_key is not None else None
         self._browser = None
         if self._pdf is not None:
@@ -107,7 +106,14 @@ class ReportFiles:
             write_file(self._pdf, print_to_pdf(page, browser=self._browser))
 
 
+def inputs_of(arguments: argparse.Namespace) -> list[Path]:
+    """The files that the command reads."""
+    given = [*arguments.log, *(arguments.key or []), arguments.registry, arguments.signing_key]
+    return [path for path in given if path is not None]
+
+
 def check_output(path: Path, inputs: list[Path]) -> None:
+    """Refuse to write where nothing can be, or over what is read."""
     if not path.parent.is_dir():
         raise SettingError(str(path), "there is no such folder")
     for source in inputs:

@@ -189,7 +189,7 @@ class Roll:
             )
             for who in about
         ]
-        totals.sort(key=lambda total: (-len(total.rows), -len(total.pooled_rows), total.payload_len, total.payload))
+        totals.sort(key=_shown_order)
         return tuple(totals)
 
     @property
@@ -227,6 +227,11 @@ class Roll:
             "questions": self.questions,
             "correction": self.correction.as_dict(),
         }
+
+
+def _shown_order(total: IdentityTotal) -> tuple[int, int, str, int, int]:
+    """Those of the most rows first; of equals, by name."""
+    return -len(total.rows), -len(total.pooled_rows), total.identity or "", total.payload_len, total.payload
 
 
 def _who(named: Pool | IdentityTotal) -> dict[str, Any]:
