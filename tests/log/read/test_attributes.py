@@ -99,7 +99,7 @@ def test_nan_beside_a_record_is_another_tools_and_in_a_record_a_fault(tmp_path: 
     path.write_bytes(as_lines([beside, inside]))
     source = open_log(path, skip_bad=True)
     assert list(source) == RUN[:1]
-    assert [(error.where, error.field) for error in source.summary.bad_lines] == [("log:2", "meta.score")]
+    assert [(error.where, error.field) for error in source.summary.bad_lines] == [(f"{path}:2", "meta.score")]
     path.write_bytes(as_json_text([beside, inside]))
     assert list(open_log(path, skip_bad=True)) == RUN[:1]
 

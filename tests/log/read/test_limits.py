@@ -158,7 +158,7 @@ def test_a_file_that_asks_for_too_much_is_refused_by_a_limit_that_it_names(tmp_p
                 pass
         assert caught.value.limit == limit
         said = str(caught.value)
-        assert said.startswith("log")
+        assert said.startswith(str(path))
         assert place in said
         assert f"--limit {limit}=N" in said
         with pytest.raises(Exception, match="was not read to its end"):
@@ -191,7 +191,7 @@ def test_packed_bytes_are_counted_as_they_are_read_from_a_pipe_too(
     writer = threading.Thread(target=write)
     writer.start()
     for name in ("pipe", "log"):
-        with pytest.raises(LimitError, match=rf"^{name}: .* unpack to .* or more, beyond 200 times as much"):
+        with pytest.raises(LimitError, match=rf"{name}: .* unpack to .* or more, beyond 200 times as much"):
             list(open_log(tmp_path / name))
     writer.join()
 

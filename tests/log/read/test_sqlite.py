@@ -119,7 +119,7 @@ def test_tampered_rows_of_a_database_are_bad_records(tmp_path: Path) -> None:
     connection.execute("UPDATE records SET line = 5 WHERE id = 3")
     connection.commit()
     connection.close()
-    with pytest.raises(RecordError, match=r"record run\.db row 1: agentmark\.record"):
+    with pytest.raises(RecordError, match=r"run\.db row 1: agentmark\.record"):
         list(open_log(path))
     source = open_log(path, skip_bad=True)
     assert list(source) == RUN[3:4]
