@@ -182,7 +182,7 @@ def test_when_the_time_is_up_the_task_at_hand_is_cut_short_and_counted_as_such(t
     assert sum(endings.values()) == 1
     text = "\n".join(render_model_text(result, "agentmark"))
     assert "The time was up after 0.1 minutes: --minutes gives it more." in text
-    assert "Too few decisions are left to name a tenant" in text
+    assert "What is left names nobody: give the model more --tasks" in text
     assert "near chance" in text
     assert "no more to do" in said[-2]
 
