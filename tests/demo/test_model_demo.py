@@ -11,17 +11,17 @@ from typing import Any
 
 import pytest
 
-from agentmark import Registry, SharedKey, Verifier, open_log
+from agentmark import Decider, Embedder, Registry, SharedKey, Verifier, open_log
 from agentmark.audit.progress import Silent
 from agentmark.cli import main
 from agentmark.core.statistics import wilson_interval
-from agentmark.demo.assistant import Ending
+from agentmark.demo.assistant import Assistant, Ending
 from agentmark.demo.model_run import run_model_demo
 from agentmark.demo.model_text import render_model_text
 from agentmark.demo.office import ANSWER_OPTION, FILES, TASKS, Office
 from agentmark.elicit import Endpoint, HttpChat, elicitor_for
 from agentmark.elicit.situation import ANSWER
-from agentmark.testing import FakeProvider
+from agentmark.testing import FakeProvider, ScriptedChat, ScriptedElicitor
 from agentmark.testing.provider import chat_answer
 
 # What it takes to do each task.
@@ -58,6 +58,23 @@ def test_tools_refuse_wrong_arguments_and_really_work() -> None:
     assert tools["add_line"].call({"file": "todo.txt", "text": 3}) == "error: wrong arguments"
     assert len(tools) == 7
     assert ANSWER_OPTION.name not in tools
+
+
+@pytest.mark.parametrize(("number", "ending"), [(2, Ending.DONE), (1, Ending.NOT_DONE)])
+def test_a_task_ends_as_soon_as_it_is_done(number: int, ending: Ending) -> None:
+    """This model deletes file after file, and never says that it is finished."""
+    files = iter(["old_draft.txt", "todo.txt", "wifi.txt", "notes.txt"])
+    chat = ScriptedChat(lambda _: json.dumps({"file": next(files)}))
+    certain = ScriptedElicitor(lambda situation: {name: int(name == "delete_file") for name in situation.names})
+    decider = Decider(Embedder(SharedKey.generate(), 5, payload_len=8), certain)
+    episode = Assistant(chat, random.Random(1)).work(TASKS[number], decider, max_steps=3)
+    assert episode.ending is ending
+    assert len(episode.steps) == (1 if ending is Ending.DONE else 3)
+
+
+def test_the_model_is_asked_about_tools_in_words() -> None:
+    """Schemas in the question made it five times as long, and a decision on a small machine take a minute."""
+    assert all(tool.candidate.description and tool.candidate.schema is None for tool in Office().tools().values())
 
 
 def scripted(body: dict[str, Any]) -> str:
@@ -165,7 +182,7 @@ def test_when_the_time_is_up_the_task_at_hand_is_cut_short_and_counted_as_such(t
     assert sum(endings.values()) == 1
     text = "\n".join(render_model_text(result, "agentmark"))
     assert "The time was up after 0.1 minutes: --minutes gives it more." in text
-    assert "Too few decisions are left to name a tenant" in text
+    assert "What is left names nobody: give the model more --tasks" in text
     assert "near chance" in text
     assert "no more to do" in said[-2]
 

@@ -71,7 +71,7 @@ def task_lines(result: ModelDemoResult) -> list[str]:
 def _next_steps(result: ModelDemoResult, program: str) -> list[str]:
     lines = []
     if not result.recovery.verdict.accepted:
-        lines.append("Too few decisions are left to name a tenant: more --tasks, and --minutes for them, would do.")
+        lines.append("What is left names nobody: give the model more --tasks, and --minutes for them.")
     return [
         *lines,
         f"The pictures are in {result.page}: open it in a browser. Then try it yourself:",
