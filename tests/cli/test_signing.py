@@ -96,3 +96,20 @@ def test_the_page_is_written_anew_from_what_is_signed(
 def test_the_signed_report_is_not_overwritten_by_its_page(signed: dict[str, Any]) -> None:
     assert check(signed, "--page", "signed.json") == 2
     assert json.loads(Path("signed.json").read_text(encoding="utf-8")) == signed
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda report: report["verdict"].update(found=[]),
+        lambda report: report["verdict"].update(threshold="a lot"),
+        lambda report: report["growth"].update(points=[]),
+    ],
+)
+def test_what_makes_no_page_is_an_error_whoever_signed_it(
+    signed: dict[str, Any], change: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    change(signed["report"])
+    assert check(sign_report(signed["report"], SIGNER), "--page", "page.html") == 2
+    assert "do not fit together" in capsys.readouterr().err
+    assert not Path("page.html").exists()

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from agentmark.cli.common import EXIT_DONE, EXIT_NOT_ATTRIBUTED, new_command, printable
+from agentmark.core.errors import AgentMarkError
 from agentmark.core.strict_json import StrictJsonError, parse_json
 from agentmark.errors import SettingError
 from agentmark.files import read_small_file, write_text_file
@@ -62,7 +63,13 @@ def check(arguments: argparse.Namespace) -> int:
         return EXIT_NOT_ATTRIBUTED
     report = signed["report"]
     if arguments.page is not None:
-        _write_page(arguments, report, signer)
+        try:
+            _write_page(arguments, report, signer)
+        except (ArithmeticError, LookupError, ValueError) as error:
+            if isinstance(error, AgentMarkError):
+                raise
+            # Anybody can sign anything: of the right shape, with members that contradict each other.
+            raise SignedReportError("its members do not fit together: no page can be made of them") from None
     print(f"Signed by {signer}.")
     if arguments.public_key is None:
         print("Whose key that is, the file cannot prove: compare it, or pass the one you trust with --public-key.")
