@@ -1,9 +1,10 @@
 """What of a text is spelled out, and what is left as it is."""
 
 import json
+import subprocess
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentmark.text import (
@@ -12,6 +13,8 @@ from agentmark.text import (
     first_unprintable,
     is_or_are,
     listed,
+    shell_path,
+    shell_word,
     spelled_out,
     spelled_out_json,
 )
@@ -71,3 +74,19 @@ def test_counts_are_written_as_people_say_them() -> None:
 def test_long_lists_are_cut_and_the_rest_is_counted() -> None:
     assert [listed(["a", "b", "c"][:count], 3) for count in range(4)] == ["", "a", "a and b", "a, b and c"]
     assert listed([str(i) for i in range(1500)], 2) == "0, 1 and 1,498 more"
+
+
+@given(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1, max_size=12))
+@settings(max_examples=30)
+def test_a_word_reaches_a_program_as_it_was(word: str) -> None:
+    """Through bash, whatever is in it; and what is typed prints."""
+    typed = shell_word(word)
+    assert typed.isprintable()
+    ran = subprocess.run(["bash", "-c", f"printf %s {typed}"], capture_output=True, check=True)
+    assert ran.stdout == word.encode("utf-8")
+
+
+def test_a_path_is_no_option_and_need_not_be_utf8() -> None:
+    assert shell_path("-rf") == "./-rf"
+    assert shell_path("a b") == "'a b'"
+    assert shell_path("log-\udcff.jsonl") == r"$'log-\377.jsonl'"

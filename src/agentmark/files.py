@@ -35,9 +35,14 @@ def read_small_file(path: str | os.PathLike[str], limit: int) -> bytes:
 
 def write_text_file(path: str | os.PathLike[str], text: str) -> None:
     """Write text to a file, in place of what it held."""
+    write_file(path, text.encode("utf-8"))
+
+
+def write_file(path: str | os.PathLike[str], content: bytes) -> None:
+    """Write bytes to a file, in place of what it held."""
     _check_name(path)
     try:
-        Path(path).write_text(text, encoding="utf-8")
+        Path(path).write_bytes(content)
     except OSError as error:
         raise FileError(path, f"cannot be written: {error.strerror}") from None
 

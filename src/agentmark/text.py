@@ -5,6 +5,7 @@ direction, ends of lines and paragraphs, spaces without width or of odd width, t
 points that nobody has given a meaning. Letters, marks, digits and signs of all scripts print.
 """
 
+import shlex
 from collections.abc import Sequence
 
 # Joiners that emoji and some scripts need, for places where nothing depends on telling two names apart.
@@ -24,6 +25,26 @@ def spelled_out_json(document: str) -> str:
     if document.isprintable():
         return document
     return "".join([c if c.isprintable() or c == "\n" else _json_escape(c) for c in document])
+
+
+def shell_word(word: str) -> str:
+    """A word of a command as it is typed in a shell. What does not print stands as an escape that bash and zsh read."""
+    if word.isprintable():
+        return shlex.quote(word)
+    escaped = [_shell_escape(character) for character in word]
+    return f"$'{''.join(escaped)}'"
+
+
+def shell_path(path: str) -> str:
+    """The same of a file, which is no option even if its name begins with a dash."""
+    return shell_word(f"./{path}" if path.startswith("-") else path)
+
+
+def _shell_escape(character: str) -> str:
+    if character.isprintable():
+        return f"\\{character}" if character in "\\'" else character
+    # In octal, which ends after three digits whatever follows; a byte that is not UTF-8 is itself.
+    return "".join([f"\\{byte:03o}" for byte in character.encode("utf-8", "surrogateescape")])
 
 
 def first_unprintable(text: str) -> str | None:

@@ -14,6 +14,9 @@ from support import marked_log
 
 from agentmark import LogWriter, SharedKey
 from agentmark.cli.main import SUMMARIES, load_command, main
+from agentmark.cli.verify_options import BY
+from agentmark.cli.verify_report import ALL
+from agentmark.verify.roll import By
 
 KEY = SharedKey(bytes(range(100, 132)))
 
@@ -89,6 +92,11 @@ def test_the_list_of_commands_says_what_each_says_of_itself() -> None:
         if name != "lab":
             load_command(name, commands)
             assert commands.choices[name].description == summary
+
+
+def test_what_may_be_judged_by_itself_is_what_there_is() -> None:
+    """The options name it without loading it."""
+    assert (*By, ALL) == BY
 
 
 # Ctrl-C --------------------------------------------------------------------------------------------------------------

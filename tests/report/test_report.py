@@ -6,20 +6,30 @@ import re
 import shlex
 import stat
 import sys
-from collections.abc import Callable
 from dataclasses import replace
-from datetime import UTC, datetime
-from html.parser import HTMLParser
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pages import check_inert
+from reports import (
+    DOCUMENT,
+    KEY,
+    NOON,
+    SECRET,
+    SIGNER,
+    STRANGER,
+    TENANTS,
+    Run,
+    parsed,
+    report_on,
+    with_foreign_steps,
+    write_log,
+)
 from support import marked_log, through_json
 
-from agentmark import Embedder, Identity, LogWriter, Registry, SharedKey, StepRecord, Verifier
+from agentmark import Embedder, LogWriter, Registry, SharedKey, StepRecord, Verifier
 from agentmark.audit import stretches
 from agentmark.chain.writer import ChainWriter
 from agentmark.cli import main
@@ -27,7 +37,6 @@ from agentmark.core.canonical import canonical_bytes
 from agentmark.keys.signing import SigningKey
 from agentmark.report import (
     Provenance,
-    Report,
     build_report,
     check_report,
     describe_chain,
@@ -37,18 +46,12 @@ from agentmark.report import (
     sign_report,
 )
 from agentmark.report.chain_part import MAX_CHAIN_FINDINGS
-from agentmark.report.content import MAX_CANDIDATES, MAX_POINTS, MAX_STEPS
+from agentmark.report.content import MAX_CANDIDATES, MAX_STEPS
+from agentmark.report.curves import MAX_POINTS
 from agentmark.report.numbers import bits_text, count_text, rate_in_words, rate_text
 from agentmark.report.signature import SignedReportError
 from agentmark.verify.verdict import Segment
 
-SECRET = bytes(range(100, 132))
-KEY = SharedKey(SECRET)
-STRANGER = SharedKey(bytes(range(7, 39)))
-SIGNER = SigningKey(bytes(range(200, 232)))
-TENANTS = Registry(16, [Identity("acme-eu", 0x5EED), Identity("globex", 0x1234)])
-DOCUMENT = (Path(__file__).parents[2] / "docs" / "report.md").read_text(encoding="utf-8")
-NOON = datetime(2030, 1, 2, 12, 0, 0, tzinfo=UTC)
 HOSTILE = (
     "<script>alert(1)</script>",
     "\"double\" & 'single'",
@@ -58,60 +61,6 @@ HOSTILE = (
     "👩‍👩‍👧 🚀",
     "nul \0 escape \x1b[31m line\nfeed",
 )
-
-Run = Callable[..., tuple[int, str, str]]
-
-
-def report_on(
-    records: list[StepRecord], *, key: SharedKey = KEY, registry: Registry | None = TENANTS, **settings: Any
-) -> Report:
-    """A report whose every byte is fixed: the control has a given key, and few records, to be quick."""
-    noise, claim = settings.pop("noise", None), settings.pop("claim", None)
-    verifier = Verifier(key, registry=registry, noise=noise)
-    control = Verifier(STRANGER, registry=registry, noise=noise, any_key_id=True).verify(records[:9], claim=claim)
-    return build_report(
-        verifier.verify(records, claim=claim),
-        control=control,
-        intake=verifier.take_in(records),
-        noise_rates=verifier.noise_rates,
-        provenance=Provenance(made_at=NOON, command="agentmark verify log.jsonl", key_ids=[key.id]),
-        registry_size=None if registry is None else len(registry),
-        **settings,
-    )
-
-
-def with_foreign_steps(records: list[StepRecord], every: int) -> list[StepRecord]:
-    """Every so many choices replaced by the likeliest one, as another agent may have made it."""
-    changed = []
-    for i, record in enumerate(records):
-        assert record.distribution is not None
-        behavior = record.distribution.behaviors[0] if i % every == 0 else record.behavior
-        changed.append(replace(record, behavior=behavior))
-    return changed
-
-
-class Tags(HTMLParser):
-    """Collects the tags and the text of a page; unknown tags or open ones are what injection looks like."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.tags: list[str] = []
-        self.attributes: set[str] = set()
-        self.text: list[str] = []
-
-    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
-        self.tags.append(tag)
-        self.attributes |= {name for name, _ in attributes}
-
-    def handle_data(self, data: str) -> None:
-        self.text.append(data)
-
-
-def parsed(page: str) -> Tags:
-    tags = Tags()
-    tags.feed(page)
-    tags.close()
-    return tags
 
 
 def numbers_in(value: object) -> list[object]:
@@ -206,7 +155,7 @@ def test_the_page_says_what_the_data_says() -> None:
         "How the identity becomes determined",
     ):
         assert said in text, said
-    assert page.count("<svg") == 2
+    assert page.count("<svg") == 4, "two charts, each for a screen and for a phone"
     assert not re.search(r"https?:|<script|<link|@import|url\(", page), "it needs no network and no script"
     assert render_report(report) == page
 
@@ -407,7 +356,7 @@ def test_segments_are_drawn_and_listed() -> None:
         (2.01e-8, "one in 47 million", "2.1e-8"),
         (1e-9, "one in 1 billion", "1.0e-9"),
         (1.1e-19, "one in 9 quintillion", "1.1e-19"),
-        (1e-300, "one in 10^300", "1.0e-300"),
+        (1e-300, "one in 10^300 (a 1 with 300 zeros)", "1.0e-300"),
     ],
 )
 def test_bounds_in_words(rate: float, words: str, number: str) -> None:
@@ -440,15 +389,6 @@ def test_files_are_described_by_size_and_digest(tmp_path: Path) -> None:
     assert described["size"] == 3
     assert described["sha256"] == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
     assert describe_file("log", "/dev/null")["sha256"] is None
-
-
-def test_the_documented_call_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    write_log("log.jsonl", marked_log(KEY, steps=8))
-    block = re.findall(r"```python\n(.*?)```", DOCUMENT, flags=re.DOTALL)[0]
-    names: dict[str, Any] = {"key": KEY, "registry": TENANTS, "records": marked_log(KEY, steps=8)}
-    exec(block, names)
-    assert "two days after the incident" in names["page"]
 
 
 def test_every_member_is_documented() -> None:
@@ -538,12 +478,6 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
     return call
 
 
-def write_log(path: str, records: list[StepRecord]) -> None:
-    with LogWriter(path) as log:
-        for record in records:
-            log.write(record)
-
-
 VERIFY = ("verify", "log.jsonl", "--key", "key.json", "--registry", "registry.jsonl")
 
 
@@ -573,7 +507,7 @@ def test_one_command_writes_page_data_and_signature(run: Run) -> None:
     Path("signed.json").write_text(Path("signed.json").read_text().replace("acme-eu", "globex"))
     status, out, _ = run("check-report", "signed.json", "--public-key", public_key)
     assert status == 1
-    assert out.startswith("NOT SIGNED")
+    assert out.startswith("ALTERED")
     assert "Attributed" not in out
 
 
@@ -669,7 +603,7 @@ def test_lines_passed_over_are_in_the_report(run: Run) -> None:
         ("--report log.jsonl", "would be overwritten"),
         ("--report key.json", "would be overwritten"),
         ("--noise 1", "noise: 1.0"),
-        ("--segments", "give --report or --signed"),
+        ("--segments", "give --report, --pdf or --signed"),
         ("--report no/such/folder.html", "there is no such folder"),
     ],
 )
@@ -696,8 +630,10 @@ def test_without_the_package_the_error_says_what_to_install(run: Run, monkeypatc
 
 
 def without_digests(text: str) -> str:
-    """A report with what names its inputs left out: file digests and sizes, times, and the report's own digest."""
-    return re.sub(r"[0-9a-f]{64}|\d{4}-\d\d-\d\dT[\d:]+Z|\"size\": \d+|<td class=n[^>]*>[\d,]+", "", text)
+    """A report with what names its inputs left out: file digests and sizes, times, and the report's own digest, which
+    also stands in the style of a printed sheet."""
+    named = r"[0-9a-f]{64}|\d{4}-\d\d-\d\d(T|, )[\d:]+( UTC|Z)|\"size\": \d+|[\d,]+ bytes|'sha256-[^']+'"
+    return re.sub(named, "", text)
 
 
 def stranger_outputs(run: Run, log: str, *more: str) -> list[str]:
@@ -736,8 +672,8 @@ def test_a_report_for_a_stranger_gives_the_answer_and_no_evidence(run: Run) -> N
     report = json.loads(out)
     assert report == json.loads(Path("signed.json").read_text())["report"]
     assert set(report) == {
-        "agentmark_report", "view", "made_at", "versions", "command", "keys", "inputs", "question", "verdict",
-        "findings", "passed_over",
+        "agentmark_report", "view", "made_at", "case_number", "author", "note", "versions", "command", "keys", "inputs",
+        "question", "verdict", "findings", "passed_over",
     }  # fmt: skip
     assert report["verdict"]["identity"] == "acme-eu"
     assert report["verdict"]["threshold"] == "1e-06"

@@ -31,13 +31,9 @@ from agentmark.keys.signing import check_public_key
 from agentmark.log.read.limits import DEFAULT_LIMITS, Limits
 from agentmark.record import StepRecord
 from agentmark.report.chain_part import ChainPart
-from agentmark.report.content import (
-    Provenance,
-    Report,
-    StrangerReport,
-    build_report,
-    build_stranger_report,
-)
+from agentmark.report.content import build_report, build_stranger_report
+from agentmark.report.parts import Report, StrangerReport
+from agentmark.report.provenance import Provenance
 from agentmark.verify.defaults import DEFAULT_OFFSETS, DEFAULT_THRESHOLD, MAX_OFFSETS
 from agentmark.verify.intake import Intake
 from agentmark.verify.verdict import Placement, Verdict

@@ -13,7 +13,7 @@ from agentmark.log.read.limits import DEFAULT_LIMITS, Limits
 from agentmark.log.read.open import ReadLog, open_log
 from agentmark.record import StepRecord
 from agentmark.report.chain_part import ChainPart, describe_chain
-from agentmark.report.content import InputFile, describe_file
+from agentmark.report.provenance import InputFile, describe_file
 from agentmark.verify.roll import By
 
 # How often whoever watches is told, in records.

@@ -10,12 +10,12 @@ from agentmark.cli.common import (
     EXIT_NOTHING_USABLE,
     LOG_HELP,
     add_limit_option,
-    count_of,
     limits_of,
     new_command,
     print_json,
     printable,
 )
+from agentmark.text import counted
 
 if TYPE_CHECKING:
     from agentmark.chain.check import ChainReport
@@ -118,7 +118,7 @@ class _Check:
             self.without = "is no log: " + "; ".join([error.fault for error in summary.bad_lines])
         elif not self._expected(arguments) and summary.format != CHAINED_FORMAT and not _linked(log):
             self.without = (
-                f"has no chain: {summary.format} with {count_of(len(log.records), 'record')}, none of them linked. "
+                f"has no chain: {summary.format} with {counted(len(log.records), 'record')}, none of them linked. "
                 f"A chain is written by LogWriter, to a file of {CHAINED_FORMAT}: hand in that file"
             )
         else:
@@ -164,7 +164,7 @@ def _report_lines(report: "ChainReport", *, trusted: bool) -> list[str]:
         lines.append(f"  and {len(report.findings) - LISTED} more; --json lists all")
     if report.findings:
         lines.append("")
-    vouched = count_of(report.checked_count, "record")
+    vouched = counted(report.checked_count, "record")
     lines.append(f"  checkpoints         {report.checkpoint_count}, vouching for {vouched}")
     for signer in report.signers:
         doubt = "" if trusted else " (nobody vouches for this key: pass the one you trust with --public-key)"

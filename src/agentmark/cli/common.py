@@ -118,11 +118,6 @@ def printable(text: object) -> str:
     return spelled_out(str(text))
 
 
-def count_of(count: int, one: str, several: str | None = None) -> str:
-    """A number of things in words: 1 step, 2 steps."""
-    return f"{count:,} {one if count == 1 else several or one + 's'}"
-
-
 def print_json(content: Any, *, indent: int | None = None) -> None:
     """JSON on standard output, with the escapes of JSON for what would steer a terminal."""
     import json

@@ -9,7 +9,6 @@ from agentmark.cli.common import (
     EXIT_DONE,
     LOG_HELP,
     add_limit_option,
-    count_of,
     limits_of,
     new_command,
     print_json,
@@ -17,6 +16,7 @@ from agentmark.cli.common import (
     text,
 )
 from agentmark.errors import SettingError
+from agentmark.text import counted
 
 if TYPE_CHECKING:
     from agentmark.cli.inspected import Group, Inspection, SessionRow
@@ -77,18 +77,18 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _lines(inspection: "Inspection") -> Iterator[str]:
     files = inspection.files
-    name = files[0].path if len(files) == 1 else count_of(len(files), "file")
+    name = files[0].path if len(files) == 1 else counted(len(files), "file")
     yield (
-        f"{name}: {count_of(len(inspection.records), 'record')}, {inspection.marked:,} marked, "
-        f"{count_of(len(inspection.sessions), 'session')}"
+        f"{name}: {counted(len(inspection.records), 'record')}, {inspection.marked:,} marked, "
+        f"{counted(len(inspection.sessions), 'session')}"
     )
     if len(files) == 1:
         yield f"  format: {_format(files[0].format, files[0].skipped)}"
     else:
         for file in files[:LISTED]:
-            yield f"  {file.path}: {count_of(file.record_count, 'record')}, {_format(file.format, file.skipped)}"
+            yield f"  {file.path}: {counted(file.record_count, 'record')}, {_format(file.format, file.skipped)}"
         if len(files) > LISTED:
-            yield f"  and {count_of(len(files) - LISTED, 'more file')} (--json lists all)"
+            yield f"  and {counted(len(files) - LISTED, 'more file')} (--json lists all)"
     for outcome, count in inspection.not_counted.items():
         yield f"  not counted: {count} {outcome}"
     for group in inspection.groups:
@@ -103,14 +103,14 @@ def _lines(inspection: "Inspection") -> Iterator[str]:
 
 
 def _format(name: str, skipped: int) -> str:
-    without = f", {count_of(skipped, 'entry', 'entries')} without a record" if skipped else ""
+    without = f", {counted(skipped, 'entry', 'entries')} without a record" if skipped else ""
     return f"{name or 'not recognised'}{without}"
 
 
 def _group_lines(group: "Group") -> Iterator[str]:
     yield (
-        f"  key {group.key_id}, scheme {group.scheme}, payload of {count_of(group.payload_len, 'bit')}: "
-        f"{count_of(group.marked_steps, 'marked step')}"
+        f"  key {group.key_id}, scheme {group.scheme}, payload of {counted(group.payload_len, 'bit')}: "
+        f"{counted(group.marked_steps, 'marked step')}"
     )
     if group.marked_steps:
         yield (
@@ -141,7 +141,7 @@ def _session_lines(sessions: "Sequence[SessionRow]") -> Iterator[str]:
     for row in (heads, *rows):
         yield "  " + "  ".join([cell.ljust(width) for cell, width in zip(row, widths, strict=True)]).rstrip()
     if len(sessions) > LISTED:
-        yield f"  and {count_of(len(sessions) - LISTED, 'more session')} (--json lists all; --session ID shows one)"
+        yield f"  and {counted(len(sessions) - LISTED, 'more session')} (--json lists all; --session ID shows one)"
 
 
 def _cut(session: str) -> str:

@@ -8,7 +8,6 @@ from typing import Any
 from agentmark.cli.common import (
     EXIT_DONE,
     add_limit_option,
-    count_of,
     limits_of,
     new_command,
     print_json,
@@ -38,6 +37,7 @@ from agentmark.power import (
     sample_source,
     steps_needed,
 )
+from agentmark.text import counted
 from agentmark.verify.defaults import DEFAULT_THRESHOLD
 
 COLOURS = 6
@@ -145,10 +145,10 @@ def _source(arguments: argparse.Namespace) -> tuple[Source, str]:
     if arguments.log is not None:
         distributions = _logged_lists(arguments)
         names = ", ".join(map(str, arguments.log))
-        return _sample(distributions, names), f"{count_of(len(distributions), 'list')} of {names}"
+        return _sample(distributions, names), f"{counted(len(distributions), 'list')} of {names}"
     if arguments.weights is not None:
         distributions = _weight_lists(arguments.weights)
-        lists = count_of(len(distributions), "list")
+        lists = counted(len(distributions), "list")
         return _sample(distributions, str(arguments.weights)), f"{lists} of {arguments.weights}"
     if random_lists:
         if arguments.n is None or arguments.alpha is None:
@@ -165,18 +165,18 @@ def _logged_lists(arguments: argparse.Namespace) -> list[BehaviorDistribution]:
     from agentmark.log.read.open import open_log
 
     lists: list[BehaviorDistribution] = []
-    counted = 0
+    proposed = 0
     with given_logs(arguments.log) as found, ProgressLine() as progress:
         for path in found.files:
             for record in open_log(path, limits=limits_of(arguments)):
                 if record.distribution is None:
                     continue
                 lists.append(record.distribution)
-                counted += (record.meta or {}).get("elicitor") == PROPOSED
+                proposed += (record.meta or {}).get("elicitor") == PROPOSED
                 progress.count(len(lists), None, "lists read")
-    if arguments.proposals is not None and counted:
+    if arguments.proposals is not None and proposed:
         fault = (
-            f"{counted} of the {count_of(len(lists), 'list')} in the log are counts of proposals already, and would be "
+            f"{proposed} of the {counted(len(lists), 'list')} in the log are counts of proposals already, and would be "
             "drawn from a second time: leave the option out"
         )
         raise SettingError("--proposals", fault)

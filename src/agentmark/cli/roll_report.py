@@ -9,11 +9,8 @@ from agentmark.errors import SettingError
 from agentmark.files import FileError, write_text_file
 from agentmark.keys.signing import SigningKey
 from agentmark.report.roll_content import RollReport
-from agentmark.report.roll_identity import identity_reports
-from agentmark.report.roll_page import render_roll
+from agentmark.report.roll_files import roll_files
 from agentmark.report.signature import sign_report
-
-DATA = "roll.json"
 
 
 def is_folder(given: str | None) -> bool:
@@ -44,20 +41,15 @@ class RollReportFiles:
         self._signing_key = SigningKey.load(arguments.signing_key) if arguments.signing_key is not None else None
 
     def write(self, report: RollReport) -> None:
-        """The pages, the data, and both signed if there is a key for it."""
+        """The pages and the data of each, signed too if there is a key for it; and the whole where --signed says."""
         key = self._signing_key
         if self._folder is not None:
             try:
                 self._folder.mkdir(parents=True, exist_ok=True)
             except OSError as error:
                 raise FileError(self._folder, f"cannot be made: {error.strerror}") from None
-            for name, page in render_roll(report).items():
-                write_text_file(self._folder / name, page)
-            write_text_file(self._folder / DATA, as_json(report))
-            if key is not None:
-                for part, extract in zip(report["identities"], identity_reports(report), strict=True):
-                    name = Path(part["page"]).with_suffix(".signed.json").name
-                    write_text_file(self._folder / name, as_json(sign_report(extract, key)))
+            for name, content in roll_files(report, signing_key=key).items():
+                write_text_file(self._folder / name, content)
         if self._signed is not None and key is not None:
             write_text_file(self._signed, as_json(sign_report(report, key)))
 

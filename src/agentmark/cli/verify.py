@@ -20,8 +20,7 @@ from agentmark.cli.input import given_logs
 from agentmark.cli.progress import ProgressLine
 from agentmark.cli.roll import STDOUT, keys_line, run_roll
 from agentmark.cli.roll_report import is_folder
-from agentmark.cli.verify_options import ALL
-from agentmark.cli.verify_report import ReportFiles, named_by, repeating_command
+from agentmark.cli.verify_report import ALL, ReportFiles, named_by, repeating_command, wants_report
 from agentmark.cli.weight_lines import parse_payload
 from agentmark.core.payload import PayloadLike
 from agentmark.errors import SettingError
@@ -121,7 +120,7 @@ def _check_rows(arguments: argparse.Namespace) -> None:
         if getattr(arguments, name) is not None:
             raise SettingError(f"--{name}", "is for several sessions, and here all are one verdict")
     if is_folder(arguments.report):
-        raise SettingError("--report", "one verdict is one page: give the name of a file")
+        raise SettingError("--report", f"{arguments.report} is a folder, and one verdict is one page: name a file")
 
 
 _NOT_FOR_STRANGERS = {
@@ -133,17 +132,13 @@ _NOT_FOR_STRANGERS = {
 }
 
 
-def _wants_report(arguments: argparse.Namespace) -> bool:
-    return bool(arguments.report or arguments.signed or arguments.signing_key or arguments.segments)
-
-
 def _case(arguments: argparse.Namespace) -> Case:
     place = None
     if arguments.find_offset:
         offsets = DEFAULT_OFFSETS if arguments.offsets is None else arguments.offsets
         place = LostPlace(session=arguments.session[0], offsets=offsets)
     report = None
-    if _wants_report(arguments):
+    if wants_report(arguments):
         report = ReportOrder(
             command=repeating_command(arguments),
             segments=arguments.segments,

@@ -5,12 +5,11 @@ from pathlib import Path
 from typing import Any
 
 from agentmark.cli.common import LOG_HELP, add_key_option, add_limit_option, new_command, text
-from agentmark.cli.verify_report import add_report_options
+from agentmark.cli.verify_report import ALL, add_report_options
 from agentmark.core.work_limit import DEFAULT_WORK_LIMIT
 from agentmark.verify.defaults import DEFAULT_OFFSETS, DEFAULT_THRESHOLD, SEGMENTED_UNASKED
 
 # What `--by` takes: those of `verify.roll.By`, and all at once.
-ALL = "all"
 BY = ("session", "file", ALL)
 
 

@@ -7,15 +7,26 @@ from typing import TYPE_CHECKING, Any
 from agentmark.cli.common import limits_of, text
 from agentmark.core.work_limit import DEFAULT_WORK_LIMIT
 from agentmark.errors import SettingError
-from agentmark.files import FileError, read_small_file, write_text_file
-from agentmark.text import spelled_out_json
+from agentmark.files import FileError, read_small_file, write_file, write_text_file
+from agentmark.text import shell_word, spelled_out_json
 from agentmark.verify.defaults import DEFAULT_THRESHOLD
 
 if TYPE_CHECKING:
     from agentmark.report import Report, StrangerReport
 
+# What `--by` calls one verdict over everything.
+ALL = "all"
 # A note is a paragraph or two, not an expert's opinion.
 MAX_NOTE_SIZE = 1 << 14
+
+
+# Options that say what stands in a report, and are for nothing without one.
+IN_A_REPORT = ("segments", "case_number", "author", "note", "browser")
+
+
+def wants_report(arguments: argparse.Namespace) -> bool:
+    written = ("report", "signed", "signing_key", "pdf")
+    return any(getattr(arguments, name) for name in (*written, *IN_A_REPORT))
 
 
 def add_report_options(parser: argparse.ArgumentParser) -> None:
@@ -24,6 +35,17 @@ def add_report_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--author", type=text, metavar="TEXT", help="in a report: who made it")
     parser.add_argument(
         "--note", type=text, metavar="TEXT", help="in a report: what its author adds; @FILE takes it from a file"
+    )
+    parser.add_argument(
+        "--pdf",
+        type=Path,
+        metavar="FILE",
+        help="write the report as PDF, with Chromium, Chrome or Edge if one is installed",
+    )
+    parser.add_argument(
+        "--browser",
+        metavar="PROGRAM",
+        help="for --pdf: which browser prints (default: $AGENTMARK_BROWSER, or one that is found)",
     )
 
 
@@ -52,22 +74,37 @@ class ReportFiles:
             raise SettingError("--signed", "goes together with --signing-key")
         self._page: Path | None = arguments.report
         self._signed: Path | None = arguments.signed
-        outputs = [path for path in (self._page, self._signed) if path is not None]
+        self._pdf: Path | None = arguments.pdf
+        outputs = [path for path in (self._page, self._signed, self._pdf) if path is not None]
         if not outputs:
-            raise SettingError("--segments", "goes into a report: give --report or --signed")
+            name = next(_option(name) for name in IN_A_REPORT if getattr(arguments, name))
+            raise SettingError(name, "goes into a report: give --report, --pdf or --signed")
+        if len({path.resolve() for path in outputs}) < len(outputs):
+            raise SettingError(str(outputs[-1]), "is named twice: page, PDF and signed report are files of their own")
         inputs = [*arguments.log, *(arguments.key or []), arguments.registry, arguments.signing_key]
         for path in outputs:
             check_output(path, [source for source in inputs if source is not None])
         self._signing_key = SigningKey.load(arguments.signing_key) if arguments.signing_key is not None else None
+        self._browser = None
+        if self._pdf is not None:
+            from agentmark.report import find_browser
+
+            self._browser = find_browser(arguments.browser)
 
     def write(self, report: "Report | StrangerReport") -> None:
-        from agentmark.report import render_report, sign_report
+        from agentmark.report import SignedFile, print_to_pdf, render_report, sign_report
 
-        if self._page is not None:
-            as_data = self._page.suffix == ".json"
-            write_text_file(self._page, as_json(report) if as_data else render_report(report))
+        signed = None
         if self._signed is not None and self._signing_key is not None:
             write_text_file(self._signed, as_json(sign_report(report, self._signing_key)))
+            signed = SignedFile(name=self._signed.name, public_key=self._signing_key.public_key)
+        if self._page is not None:
+            as_data = self._page.suffix == ".json"
+            write_text_file(self._page, as_json(report) if as_data else render_report(report, signed=signed))
+        # Last: if the browser fails, everything else is there.
+        if self._pdf is not None:
+            page = render_report(report, signed=signed, unfolded=True)
+            write_file(self._pdf, print_to_pdf(page, browser=self._browser))
 
 
 def check_output(path: Path, inputs: list[Path]) -> None:
@@ -87,13 +124,11 @@ def as_json(content: Any) -> str:
 
 def repeating_command(arguments: argparse.Namespace) -> str:
     """The command that gives this verdict again. Keys appear as file names, never as secrets."""
-    import shlex
-
     words = ["agentmark", "verify", *[_path(path) for path in arguments.log]]
     words += [word for option in repeating_options(arguments) for word in option]
-    joined = shlex.join([*words, "--for-stranger" if arguments.for_stranger else "--control"])
-    # File names need not be UTF-8; the report is.
-    return joined.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+    words.append("--for-stranger" if arguments.for_stranger else "--control")
+    # File names need not print, nor be UTF-8: as they are typed, they do and are.
+    return " ".join(map(shell_word, words))
 
 
 def repeating_options(arguments: argparse.Namespace) -> list[list[str]]:

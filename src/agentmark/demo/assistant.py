@@ -2,8 +2,9 @@
 
 import json
 import random
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any
 
 from agentmark.decide.decider import Decider
@@ -14,7 +15,17 @@ from agentmark.elicit.situation import ANSWER, Message
 
 # What the model is shown: the request and the last few steps, shortened. Prompts are what a small machine waits for.
 SHOWN_STEPS, SHOWN_CHARS = 2, 60
-MAX_ARGUMENT_TOKENS, MAX_ANSWER_TOKENS = 32, 24
+# Two texts of forty characters fit the first: what is cut off in the middle is no JSON.
+MAX_ARGUMENT_TOKENS, MAX_ANSWER_TOKENS = 48, 24
+
+
+class Ending(StrEnum):
+    """How a task ended."""
+
+    DONE = "done"
+    NOT_DONE = "not done"
+    # There was no time left to go on: it says nothing of the model.
+    CUT_SHORT = "cut short"
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +33,7 @@ class Episode:
     """How one task went."""
 
     request: str
-    success: bool
+    ending: Ending
     steps: tuple[tuple[str, str], ...]
     input_tokens: int
     output_tokens: int
@@ -35,11 +46,18 @@ class Assistant:
         self._chat = chat
         self._rng = rng
 
-    def work(self, task: Task, decider: Decider, *, max_steps: int) -> Episode:
-        """Decide and act until the model answers, or the steps are used up."""
+    def work(
+        self, task: Task, decider: Decider, *, max_steps: int, may_go_on: Callable[[int], bool] = lambda _: True
+    ) -> Episode:
+        """Decide and act until the task is done, the model answers, the steps are used up, or `may_go_on` says no: it
+        is asked after each step, and told how many there were.
+
+        The user sees when it is done, and stops the work: small models do not know when to, and would undo it.
+        """
         office, steps = Office(), list[tuple[str, str]]()
-        bill = _Bill()
-        while len(steps) < max_steps and office.answer is None:
+        bill, ending = _Bill(), Ending.CUT_SHORT
+        may_decide = True
+        while may_decide:
             tools = office.tools()
             messages = _messages(task, steps)
             decision = decider.decide([*[tool.candidate for tool in tools.values()], ANSWER_OPTION], messages)
@@ -54,7 +72,11 @@ class Assistant:
                 said = tools[behavior].call(arguments)
                 steps.append((_call(behavior, arguments), said))
             decider.observe(decision, behavior)
-        return Episode(task.request, task.done(office), tuple(steps), bill.input_tokens, bill.output_tokens)
+            may_decide = may_go_on(len(steps))
+            if task.done(office) or office.answer is not None or len(steps) == max_steps:
+                ending = Ending.DONE if task.done(office) else Ending.NOT_DONE
+                break
+        return Episode(task.request, ending, tuple(steps), bill.input_tokens, bill.output_tokens)
 
     def _answer(self, messages: list[Message], bill: "_Bill") -> str:
         request = _request(messages, "Answer the user in one short sentence.", MAX_ANSWER_TOKENS)

@@ -8,7 +8,9 @@ import random
 from collections import deque
 from dataclasses import dataclass
 from math import exp
+from typing import NamedTuple
 
+from agentmark.core.distribution import BehaviorDistribution
 from agentmark.policies.chooser import Chooser
 from agentmark.record import StepRecord
 
@@ -32,25 +34,20 @@ class Town:
 
     @classmethod
     def random(cls, rng: random.Random, *, size: int = 6, wall_count: int = 6, battery: int = 15) -> "Town":
-        """A town in which every errand can be done."""
+        """Any town: whether its errands can be done, only a plan tells."""
         cells = [(x, y) for x in range(size) for y in range(size)]
-        while True:
-            walls = frozenset(rng.sample(cells, wall_count))
-            free = [cell for cell in cells if cell not in walls]
-            depot, *stops = rng.sample(free, 1 + 2 * len(PARCEL_NAMES))
-            pickups, addresses = tuple(stops[::2]), tuple(stops[1::2])
-            town = cls(size, walls, depot, pickups, addresses, battery)
-            if town.start in Planner(town).cost_to_go:
-                return town
+        walls = frozenset(rng.sample(cells, wall_count))
+        free = [cell for cell in cells if cell not in walls]
+        depot, *stops = rng.sample(free, 1 + 2 * len(PARCEL_NAMES))
+        return cls(size, walls, depot, tuple(stops[::2]), tuple(stops[1::2]), battery)
 
     @property
     def start(self) -> "State":
         return State(self.depot, self.battery, (WAITING,) * len(PARCEL_NAMES))
 
 
-@dataclass(frozen=True, slots=True)
-class State:
-    """Where the robot is, its charge, and what became of each parcel."""
+class State(NamedTuple):
+    """Where the robot is, its charge, and what became of each parcel. A tuple, since planning hashes many."""
 
     cell: Cell
     charge: int
@@ -90,8 +87,10 @@ def _with_parcel(state: State, index: int, status: int) -> State:
 class Planner:
     """Exact cost to go of every state that can still succeed, by breadth-first search back from success."""
 
-    def __init__(self, town: Town) -> None:
+    def __init__(self, town: Town, *, temperature: float) -> None:
         self.town = town
+        self._temperature = temperature
+        self._outlooks: dict[State, Outlook] = {}
         leads_here: dict[State, list[State]] = {town.start: []}
         frontier = deque([town.start])
         while frontier:
@@ -112,15 +111,39 @@ class Planner:
                     self.cost_to_go[before] = self.cost_to_go[state] + 1
                     frontier.append(before)
 
-    def preferences(self, state: State, *, temperature: float, worst: int = 6) -> dict[str, float]:
+    @classmethod
+    def random(cls, rng: random.Random, *, temperature: float) -> "Planner":
+        """A plan for a random town in which every errand can be done."""
+        while True:
+            planner = cls(Town.random(rng), temperature=temperature)
+            if planner.town.start in planner.cost_to_go:
+                return planner
+
+    def outlook(self, state: State) -> "Outlook":
+        """What can be done here. Worked out once: many deliveries in one town pass through the same states."""
+        found = self._outlooks.get(state)
+        if found is None:
+            moves = options(self.town, state)
+            weights = BehaviorDistribution.quantise(self._preferences(moves)).as_weights() if moves else {}
+            found = self._outlooks[state] = Outlook(moves, weights)
+        return found
+
+    def _preferences(self, moves: dict[str, State], *, worst: int = 6) -> dict[str, float]:
         """P_t before quantisation: a softmax over how much longer each option takes than the best one."""
-        moves = options(self.town, state)
         costs = {name: self.cost_to_go.get(following) for name, following in moves.items()}
         known = [cost for cost in costs.values() if cost is not None]
         best = min(known, default=0)
         # A hopeless option is not impossible: the agent misjudges it like any other bad one.
         regrets = {name: worst if cost is None else min(cost - best, worst) for name, cost in costs.items()}
-        return {name: exp(-regret / temperature) for name, regret in regrets.items()}
+        return {name: exp(-regret / self._temperature) for name, regret in regrets.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Outlook:
+    """Where each option leads, and how likely the robot is to take it, as the integers that a record holds."""
+
+    moves: dict[str, State]
+    weights: dict[str, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,17 +158,16 @@ class Episode:
         return len(self.records)
 
 
-def run_episode(planner: Planner, chooser: Chooser, *, temperature: float, slack: float) -> Episode:
+def run_episode(planner: Planner, chooser: Chooser, *, slack: float) -> Episode:
     """Decide until the parcels are delivered, the robot is stranded, or the deadline has passed."""
-    town = planner.town
-    state = town.start
+    state = planner.town.start
     deadline = int(slack * planner.cost_to_go[state])
     records: list[StepRecord] = []
     while not state.done and len(records) < deadline:
-        moves = options(town, state)
-        if not moves:
+        outlook = planner.outlook(state)
+        if not outlook.moves:
             break
-        choice = chooser.choose(planner.preferences(state, temperature=temperature))
+        choice = chooser.choose(outlook.weights)
         records.append(choice.record)
-        state = moves[choice.behavior]
+        state = outlook.moves[choice.behavior]
     return Episode(state.done, tuple(records))

@@ -30,13 +30,13 @@ class Office:
         """What can be called now; the schemas name the files that there are."""
         file, person, text = {"enum": sorted(self.files)}, {"enum": list(PEOPLE)}, {"type": "string", "maxLength": 40}
         listed = [
-            Tool("list_files", {}, self._list_files),
-            Tool("read_file", {"file": file}, self._read_file),
-            Tool("find_word", {"word": text}, self._find_word),
-            Tool("add_line", {"file": file, "text": text}, self._add_line),
-            Tool("delete_file", {"file": file}, self._delete_file),
-            Tool("send_mail", {"to": person, "text": text}, self._send_mail),
-            Tool("add_calendar_event", {"date": text, "text": text}, self._add_event),
+            Tool("list_files", "see the names of all files", {}, self._list_files),
+            Tool("read_file", "read one file", {"file": file}, self._read_file),
+            Tool("find_word", "find the files that hold a word", {"word": text}, self._find_word),
+            Tool("add_line", "add a line to a file", {"file": file, "text": text}, self._add_line),
+            Tool("delete_file", "delete a file", {"file": file}, self._delete_file),
+            Tool("send_mail", f"send a mail to {', '.join(PEOPLE)}", {"to": person, "text": text}, self._send_mail),
+            Tool("add_calendar_event", "put an event in the calendar", {"date": text, "text": text}, self._add_event),
         ]
         return {tool.name: tool for tool in listed}
 
@@ -69,15 +69,17 @@ class Office:
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """A name that says what it does, the JSON schemas of its arguments, and the function itself."""
+    """Its name, what it does in a few words, the JSON schemas of its arguments, and the function itself."""
 
     name: str
+    description: str
     parameters: dict[str, dict[str, Any]]
     function: Callable[..., str]
 
     @property
     def candidate(self) -> Candidate:
-        return Candidate(self.name, schema=self.schema)
+        """As the model is asked about it: in words. Seven schemas would make the question five times as long."""
+        return Candidate(self.name, self.description)
 
     @property
     def schema(self) -> dict[str, Any]:
@@ -90,7 +92,7 @@ class Tool:
 
     def call(self, arguments: dict[str, Any]) -> str:
         """What the tool says. Wrong arguments are told to the model, as a tool server would."""
-        if set(arguments) != set(self.parameters) or not all(isinstance(one, str) for one in arguments.values()):
+        if set(arguments) != set(self.parameters) or not all(isinstance(value, str) for value in arguments.values()):
             return "error: wrong arguments"
         for name, schema in self.parameters.items():
             if "enum" in schema and arguments[name] not in schema["enum"]:
@@ -98,7 +100,7 @@ class Tool:
         return self.function(**arguments)
 
 
-ANSWER_OPTION = Candidate(ANSWER, "tell the user")
+ANSWER_OPTION = Candidate(ANSWER, "nothing is left to do but to tell the user")
 
 
 @dataclass(frozen=True, slots=True)

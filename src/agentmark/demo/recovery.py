@@ -4,6 +4,7 @@ import random
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from textwrap import wrap
 
 from agentmark.core.evidence import Evidence
 from agentmark.identity.registry import Registry
@@ -17,6 +18,7 @@ from agentmark.verify.verifier import Verifier
 
 LOSS_RATE = 0.4
 FOREIGN_SHARE = 0.1
+LINE_WIDTH = 112
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +29,8 @@ class Recovery:
     logged: int
     damaged: tuple[StepRecord, ...]
     foreign: int
+    # The log as it was, and what the damage left of it.
+    full: Path
     path: Path
     verdict: Verdict
     wrong_key: Verdict
@@ -63,6 +67,7 @@ def recover(
         logged=len(records),
         damaged=tuple(left),
         foreign=len(foreign),
+        full=full,
         path=damaged,
         verdict=verifier.verify(left),
         wrong_key=Verifier(stranger, registry=registry, any_key_id=True).verify(left),
@@ -85,10 +90,18 @@ def _evidence(records: Iterable[StepRecord], key: SharedKey, payload: int, paylo
 def recovery_lines(recovery: Recovery) -> list[str]:
     """What was lost, and what was read all the same, for a terminal."""
     left = len(recovery.damaged)
+    answers = (
+        ("right key", recovery.verdict),
+        ("wrong key", recovery.wrong_key),
+        (f"{recovery.short.record_count} records", recovery.short),
+    )
     return [
         f"AgentMark-{recovery.scheme}: {recovery.logged} decisions were logged. {LOSS_RATE:.0%} of them are lost,",
         f"{recovery.foreign} of another agent's join under our key id, and the {left} records left are shuffled.",
-        f"    right key:   {recovery.verdict.sentence}",
-        f"    wrong key:   {recovery.wrong_key.sentence}",
-        f"    12 records:  {recovery.short.sentence}",
+        *[line for label, verdict in answers for line in _answer(label, verdict)],
     ]
+
+
+def _answer(label: str, verdict: Verdict) -> list[str]:
+    first = f"    {label + ':':<13}"
+    return wrap(verdict.sentence, LINE_WIDTH, initial_indent=first, subsequent_indent=" " * len(first))

@@ -6,10 +6,13 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from agentmark.core.schemes import SCHEMES
+from agentmark.audit.progress import Progress
+from agentmark.core.schemes import SCHEMES, SchemeR
 from agentmark.core.statistics import Interval, wilson_interval
-from agentmark.demo.courier import Episode, Planner, Town, run_episode
+from agentmark.demo.courier import Episode, Planner, run_episode
+from agentmark.demo.next_steps import TOGETHER, WRONG_KEY, NextStep, damaged_steps, inspect, verify
 from agentmark.demo.recovery import Recovery, recover
+from agentmark.demo.tenants import write_sessions
 from agentmark.embed.embedder import Embedder
 from agentmark.errors import SettingError
 from agentmark.identity.registry import Registry
@@ -22,10 +25,14 @@ TENANTS = ("acme-eu", "acme-us", "globex")
 TENANT = "acme-eu"
 PAYLOAD_LEN = 32
 TEMPERATURE, SLACK = 0.8, 1.8
-TOWNS, RUNS_PER_TOWN = 40, 25
+# As many deliveries as show what they show: AgentMark's rows within three points of the first, red-green's far below.
+TOWNS, RUNS_PER_TOWN = 40, 10
 LOGGED_EPISODES = 8
 # The empty file by which the demonstration knows its own folder.
 DEMO_SIGN = ".agentmark-demo"
+TENANTS_FOLDER = "tenants"
+# What a demonstration writes under names that somebody else's file may have.
+OWN_NAMES = ("key.json", WRONG_KEY, "registry.jsonl", TENANTS_FOLDER)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,42 +62,74 @@ class DemoResult:
     policies: tuple[PolicyOutcome, ...]
     recoveries: tuple[Recovery, ...]
     sample: tuple[StepRecord, ...]
+    # In the folder of the tenants.
+    session_count: int
+
+    @property
+    def page(self) -> Path:
+        return self.folder / "demo.html"
+
+    @property
+    def next_steps(self) -> tuple[NextStep, ...]:
+        """What to try on the files that are left behind."""
+        folder, first = self.folder, self.recoveries[0]
+        return (
+            inspect("What does the log hold? (No key is needed to look.)", first.full),
+            verify("Whose is it, all sessions together?", first.full, folder, TOGETHER),
+            *damaged_steps(first.path, folder),
+            verify(
+                f"Whose is each of these {self.session_count} sessions?",
+                folder / TENANTS_FOLDER,
+                folder,
+            ),
+        )
 
 
-def run_demo(folder: Path, *, seed: int, progress: Callable[[str], None]) -> DemoResult:
-    """Run the demonstration; logs, key and registry stay in `folder`, so that the commands can be tried on them."""
+def run_demo(folder: Path, *, seed: int, progress: Progress) -> DemoResult:
+    """Run the demonstration; logs, keys and registry stay in `folder`, so that the commands can be tried on them."""
     rng = random.Random(seed)
-    folder.mkdir(parents=True, exist_ok=True)
     key, registry = issue(folder)
     payload = registry.named(TENANT).payload
 
-    progress("planning deliveries in 40 towns")
-    planners = [Planner(Town.random(rng)) for _ in range(TOWNS)]
+    progress.say(f"planning deliveries in {TOWNS} towns")
+    planners = [Planner.random(rng, temperature=TEMPERATURE) for _ in range(TOWNS)]
     markers = {scheme: Embedder(key, TENANT, registry=registry, scheme=scheme) for scheme in SCHEMES}
 
     policies = []
     for label, new_chooser in _policies(markers, key, rng):
-        progress(f"{label}: {TOWNS * RUNS_PER_TOWN} deliveries")
-        policies.append(_outcome(label, _episodes(planners, new_chooser, RUNS_PER_TOWN)))
+        progress.say(f"{label}: {TOWNS * RUNS_PER_TOWN} deliveries")
+        policies.append(_outcome(label, _counted(_episodes(planners, new_chooser, RUNS_PER_TOWN), progress)))
 
     recoveries = []
     for scheme, marker in markers.items():
-        progress(f"AgentMark-{scheme}: log, damage, verify")
+        progress.say(f"AgentMark-{scheme}: log, damage, verify")
         recoveries.append(_recover(folder, marker, key=key, registry=registry, planners=planners, rng=rng))
-    return DemoResult(folder, payload, tuple(policies), tuple(recoveries), recoveries[0].damaged[:6])
+
+    by_tenant = {name: Embedder(key, name, registry=registry, scheme=SchemeR.name) for name in TENANTS}
+    session_count = write_sessions(folder / TENANTS_FOLDER, by_tenant, planners, slack=SLACK, rng=rng)
+    return DemoResult(
+        folder=folder,
+        payload=payload,
+        policies=tuple(policies),
+        recoveries=tuple(recoveries),
+        sample=recoveries[0].damaged[:6],
+        session_count=session_count,
+    )
 
 
 def issue(folder: Path) -> tuple[SharedKey, Registry]:
-    """A new key, and a registry of the tenants, saved in the folder. Those of an earlier demonstration are replaced;
-    anybody else's are not touched: whoever loses a key loses its logs."""
-    key_path, sign = folder / "key.json", folder / DEMO_SIGN
-    strange = [name for name in ("key.json", "registry.jsonl") if (folder / name).exists() and not sign.exists()]
+    """A new key, somebody else's, and a registry of the tenants, saved in the folder. Those of an earlier demonstration
+    are replaced; anybody else's are not touched: whoever loses a key loses its logs."""
+    folder.mkdir(parents=True, exist_ok=True)
+    sign = folder / DEMO_SIGN
+    strange = [name for name in OWN_NAMES if (folder / name).exists() and not sign.exists()]
     if strange:
         raise SettingError(str(folder), f"holds a {strange[0]} that is not the demonstration's; choose another folder")
     sign.touch()
-    key_path.unlink(missing_ok=True)
     key = SharedKey.generate()
-    key.save(key_path)
+    for name, fresh in (("key.json", key), (WRONG_KEY, SharedKey.generate())):
+        (folder / name).unlink(missing_ok=True)
+        fresh.save(folder / name)
     registry = Registry(PAYLOAD_LEN)
     for tenant in TENANTS:
         registry.issue(tenant)
@@ -110,7 +149,13 @@ def _policies(
 def _episodes(planners: list[Planner], new_chooser: Callable[[], Chooser], runs: int) -> Iterator[Episode]:
     for planner in planners:
         for _ in range(runs):
-            yield run_episode(planner, new_chooser(), temperature=TEMPERATURE, slack=SLACK)
+            yield run_episode(planner, new_chooser(), slack=SLACK)
+
+
+def _counted(episodes: Iterable[Episode], progress: Progress) -> Iterator[Episode]:
+    for done, episode in enumerate(episodes, start=1):
+        progress.count(done, TOWNS * RUNS_PER_TOWN, "deliveries")
+        yield episode
 
 
 def _outcome(label: str, episodes: Iterable[Episode]) -> PolicyOutcome:
@@ -144,5 +189,5 @@ def _foreign_records(marker: Embedder, planner: Planner, count: int) -> list[Ste
     stranger = Embedder(SharedKey.generate(), 0, payload_len=PAYLOAD_LEN, scheme=marker.scheme)
     records: list[StepRecord] = []
     while len(records) < count:
-        records += run_episode(planner, stranger.session(), temperature=TEMPERATURE, slack=SLACK).records
+        records += run_episode(planner, stranger.session(), slack=SLACK).records
     return [replace(record, key_id=marker.key_id) for record in records[:count]]

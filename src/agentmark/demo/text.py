@@ -1,22 +1,21 @@
 """The demonstration as text for a terminal."""
 
-from shlex import quote
-
 from agentmark.core.distribution import TOTAL_WEIGHT
+from agentmark.demo.next_steps import step_lines
 from agentmark.demo.recovery import recovery_lines
 from agentmark.demo.run import PAYLOAD_LEN, TENANT, DemoResult
 from agentmark.record import StepRecord
 
 
-def render_text(result: DemoResult) -> list[str]:
-    """Line by line: text of others in one may hold the end of a line."""
+def render_text(result: DemoResult, program: str) -> list[str]:
+    """Line by line: text of others in one may hold the end of a line. `program` is what the user types to start us."""
     return [
         *_decision(result.sample[0]),
         "",
         *_utility(result),
         "",
         *[line for recovery in result.recoveries for line in (*recovery_lines(recovery), "")],
-        *_next_steps(result),
+        *_next_steps(result, program),
     ]
 
 
@@ -35,7 +34,8 @@ def _decision(record: StepRecord) -> list[str]:
 
 
 def _utility(result: DemoResult) -> list[str]:
-    lines = ["Does it still deliver? The same towns, many times, decided in four ways:", ""]
+    deliveries = result.policies[0].episodes
+    lines = [f"Does it still deliver? {deliveries} deliveries in the same towns, decided in four ways:", ""]
     lines.append(f"    {'policy':<18} {'delivered':>9}   {'95 % interval':<16} {'decisions per task':>18}")
     for policy in result.policies:
         interval = f"{policy.interval.low:.1%} - {policy.interval.high:.1%}"
@@ -47,14 +47,11 @@ def _utility(result: DemoResult) -> list[str]:
     return lines
 
 
-def _next_steps(result: DemoResult) -> list[str]:
-    folder = result.folder
-    key, registry = quote(str(folder / "key.json")), quote(str(folder / "registry.jsonl"))
+def _next_steps(result: DemoResult, program: str) -> list[str]:
     return [
         f"The identity is {PAYLOAD_LEN} bits, {result.payload:#010x}, issued to {TENANT!r} in "
-        f"{folder / 'registry.jsonl'}.",
-        "Look at the picture, then try it yourself:",
-        f"    {folder / 'demo.html'}",
-        f"    agentmark verify {quote(str(result.recoveries[0].path))} --key {key} --registry {registry}",
-        f"    agentmark inspect {quote(str(result.recoveries[0].path))}",
+        f"{result.folder / 'registry.jsonl'}.",
+        f"The pictures are in {result.page}: open it in a browser. Then try it yourself:",
+        "",
+        *step_lines(result.next_steps, program),
     ]

@@ -29,7 +29,7 @@ def rate_in_words(rate: float) -> str:
         return f"one in {int(count):,}"
     scale, place = divmod(exponent - 6, 3)
     if scale >= len(SCALES):
-        return f"one in 10^{exponent}"
+        return f"one in 10^{exponent} (a 1 with {exponent} zeros)"
     shown = count.scaleb(-3 * scale - 6)
     digits = f"{shown:.1f}".removesuffix(".0") if place == 0 else f"{shown:.0f}"
     return f"one in {digits} {SCALES[scale]}"

@@ -4,14 +4,13 @@ import platform
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from datetime import UTC
 from math import log2
 from typing import TypedDict
 
 from agentmark.core.payload import payload_to_text
 from agentmark.errors import SettingError
-from agentmark.report.content import InputFile, Provenance
 from agentmark.report.numbers import bits_text, rate_in_words, rate_text
+from agentmark.report.provenance import InputFile, Provenance
 from agentmark.verify.correction import Correction, Familywise
 from agentmark.verify.intake import Outcome
 from agentmark.verify.roll import IdentityTotal, Pool, Roll, RollRow
@@ -26,6 +25,8 @@ FAMILYWISE = "familywise"
 FALSE_DISCOVERY = "false discovery rate"
 # What a page is called, of a name that may be as long and as odd as its holder likes.
 SLUG_LEN = 32
+# What stands on the page of an identity for a text that names somebody else.
+LEFT_OUT = "left out: it names another party"
 
 
 class CorrectionPart(TypedDict):
@@ -186,7 +187,8 @@ class WhoPart(TypedDict):
 
 
 class IdentityReport(TypedDict):
-    """All that the page of one identity says. `whole` is the SHA-256 of the report that it was taken from."""
+    """All that the page of one identity says. `whole` is the SHA-256 of the report that it was taken from; `folder`:
+    the command names a folder for the files; `left_out`: so many texts would have named somebody else."""
 
     agentmark_roll_identity: int
     whole: str
@@ -195,6 +197,7 @@ class IdentityReport(TypedDict):
     author: str | None
     versions: dict[str, str]
     command: str
+    folder: bool
     keys: list[str]
     inputs: list[InputFile]
     noise_rates: list[str]
@@ -206,6 +209,7 @@ class IdentityReport(TypedDict):
     rows: list[IdentityRowPart]
     pooled: list[IdentityRowPart]
     pools: list[IdentityPoolPart]
+    passed_over: list[str]
     left_out: int
 
 
@@ -239,7 +243,7 @@ def build_roll_report(
     outcomes = sum((row.verdict.counts for row in roll.rows), Counter[Outcome]())
     return RollReport(
         agentmark_roll=ROLL_VERSION,
-        made_at=provenance.made_at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        made_at=provenance.made_at_text,
         case_number=provenance.case_number,
         author=provenance.author,
         note=provenance.note,

@@ -4,14 +4,14 @@ A page of an identity is made from this extract alone, so that what is not in he
 """
 
 import re
-import shlex
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from unicodedata import normalize
 
-from agentmark.report.content import InputFile
+from agentmark.report.provenance import InputFile
 from agentmark.report.roll_content import (
     IDENTITY_VERSION,
+    LEFT_OUT,
     CorrectionPart,
     IdentityPart,
     IdentityPoolPart,
@@ -24,10 +24,10 @@ from agentmark.report.roll_content import (
     WhoPart,
 )
 from agentmark.report.signature import report_digest
+from agentmark.text import shell_path, shell_word
 
-LEFT_OUT = "left out: it names another party"
 # A command with more files than these names a folder for them.
-FILES_IN_COMMAND = 20
+FILES_IN_COMMAND, FOLDER = 20, "FOLDER"
 # Shorter names stand for another party only where they are a word of their own; every text has an "a" in it.
 SHORT_NAME = 4
 
@@ -46,6 +46,7 @@ class _Source:
         self.digest = report_digest(report)
         self.parties = Parties(report["identities"])
         self.rows = {row["number"]: row for row in report["rows"]}
+        self.names = {row["name"] for row in report["rows"]}
         self.file_numbers = {file["path"]: i for i, file in enumerate(report["inputs"], start=1)}
 
 
@@ -62,7 +63,9 @@ class _Extract:
         report, who = self._report, self._who
         named = [self._source.rows[number] for number in who["rows"]]
         pooled = [self._source.rows[number] for number in who["pooled_rows"]]
-        inputs = self._inputs([*named, *pooled])
+        rows = [*named, *pooled]
+        files = self._files(rows)
+        paths = {path for row in rows for path in row["files"]}
         return IdentityReport(
             agentmark_roll_identity=IDENTITY_VERSION,
             whole=self._source.digest,
@@ -70,9 +73,10 @@ class _Extract:
             case_number=self._or_none(report["case_number"]),
             author=self._or_none(report["author"]),
             versions=dict(report["versions"]),
-            command=self._command([*named, *pooled]),
-            keys=sorted({key for row in [*named, *pooled] for key in row["key_ids"]}),
-            inputs=inputs,
+            command=self._command(files, rows),
+            folder=files == [FOLDER],
+            keys=sorted({key for row in rows for key in row["key_ids"]}),
+            inputs=self._inputs(paths),
             noise_rates=list(report["question"]["noise_rates"]),
             by=report["by"],
             sentence=_sentence(report, who),
@@ -93,6 +97,7 @@ class _Extract:
             rows=[self._row(row, self._own(row)) for row in named],
             pooled=[self._row(row, None) for row in pooled],
             pools=[_pool(pool) for pool in report["pools"] if pool["identity"] == who["number"]],
+            passed_over=[self._shown(line, "a line") for line in report["passed_over"] if _is_in(line, paths)],
             left_out=len(self._left_out),
         )
 
@@ -116,9 +121,8 @@ class _Extract:
             tampering=[self._shown(finding, "a finding") for finding in row["tampering"]],
         )
 
-    def _inputs(self, rows: Iterable[RowPart]) -> list[InputFile]:
+    def _inputs(self, paths: Collection[str]) -> list[InputFile]:
         """The files of these rows, in the order of the report. No registry: it is the list of the others."""
-        paths = {path for row in rows for path in row["files"]}
         return [
             InputFile(kind=file["kind"], path=self._file(file["path"]), size=file["size"], sha256=file["sha256"])
             for file in self._report["inputs"]
@@ -129,14 +133,21 @@ class _Extract:
         number = self._source.file_numbers.get(path)
         return self._shown(path, "a file" if number is None else f"file {number}")
 
-    def _command(self, rows: Sequence[RowPart]) -> str:
-        """What gives these sessions again, from their files alone."""
+    def _files(self, rows: Iterable[RowPart]) -> list[str]:
+        """The files of these rows for a command, or a folder in their place: many, or one that names another party."""
         files = list(dict.fromkeys(path for row in rows for path in row["files"]))
-        if len(files) > FILES_IN_COMMAND or any(map(self._names_other, files)):
-            files = ["FOLDER"]
-        options = [option for option in self._report["options"] if not any(map(self._names_other, option))]
-        paths = [f"./{path}" if path.startswith("-") else path for path in files]
-        return shlex.join(["agentmark", "verify", *paths, *[word for option in options for word in option]])
+        return [FOLDER] if len(files) > FILES_IN_COMMAND or any(map(self._names_other, files)) else files
+
+    def _command(self, files: Sequence[str], rows: Sequence[RowPart]) -> str:
+        """What gives these sessions again: no option that names another party, or a session that is not here."""
+        foreign = self._source.names - {row["name"] for row in rows}
+        options = [
+            option
+            for option in self._report["options"]
+            if not any(self._names_other(word) or word.partition("=")[2] in foreign for word in option)
+        ]
+        words = [shell_word(word) for option in options for word in option]
+        return " ".join(["agentmark verify", *map(shell_path, files), *words])
 
     def _names_other(self, text: str) -> bool:
         named = self._source.parties.another_is_named(text, self._who["number"])
@@ -149,6 +160,11 @@ class _Extract:
 
     def _or_none(self, text: str | None) -> str | None:
         return None if text is None or self._names_other(text) else text
+
+
+def _is_in(line: str, paths: Collection[str]) -> bool:
+    """Whether a line that was passed over is of one of these files, with which it begins."""
+    return any(line[: colon.start()] in paths for colon in re.finditer(":", line))
 
 
 def _sentence(report: RollReport, who: IdentityPart) -> str:
@@ -219,15 +235,18 @@ def _names(part: IdentityPart) -> list[str]:
 
 
 def _squeezed(text: str) -> str:
-    """Letters and digits alone; all of it where there are none."""
-    return re.sub(r"[\W_]+", "", text).lower() or text
+    """Letters and digits alone. Nothing is left of a name of signs, and nothing is in every text."""
+    return re.sub(r"[\W_]+", "", text).lower()
 
 
 def _pattern(name: str, *, exact: bool = False) -> re.Pattern[str]:
     """The name with anything, or nothing, where it has what is neither letter nor digit."""
     words = [word for word in re.split(r"[\W_]+", name) if word]
-    if exact or not words:
+    if exact or not (words or name.isascii()):
         return re.compile(re.escape(name))
+    if not words:
+        # Somebody called "-" is in every path.
+        return re.compile(rf"(?<!\S){re.escape(name)}(?!\S)")
     pattern = r"[\W_]*".join(map(re.escape, words))
     if sum(map(len, words)) < SHORT_NAME:
         pattern = rf"(?<![^\W_]){pattern}(?![^\W_])"

@@ -1,12 +1,13 @@
 """Signed reports: Ed25519 over the canonical bytes, so that a report can be relied on without the shared key."""
 
+from enum import Enum
 from hashlib import sha256
 from typing import Any, TypedDict
 
 from agentmark.core.canonical import canonical_bytes
 from agentmark.core.errors import AgentMarkError, ContextError
 from agentmark.keys.signing import SigningKey, check_public_key, verify_signature
-from agentmark.report.content import REPORT_VERSION, Report, StrangerReport
+from agentmark.report.parts import REPORT_VERSION, Report, StrangerReport
 from agentmark.report.roll_content import IDENTITY_VERSION, ROLL_VERSION, IdentityReport, RollReport
 from agentmark.report.shape import shape_fault
 
@@ -20,6 +21,19 @@ class SignaturePart(TypedDict):
     algorithm: str
     public_key: str
     value: str
+
+
+class SignatureOutcome(Enum):
+    """What a signature shows. Only with the first may what the file says be relied on."""
+
+    # By the key that was asked for; if none was, by the key that the file states.
+    SIGNED = "signed"
+    # Not what was signed with the key that the file states.
+    ALTERED = "altered"
+    # As it was signed, with the key that the file states. That is not the key that was asked for.
+    OTHER_KEY = "by another key"
+    # The file states another key than was asked for, and is not as that key signed it: altered, or made up.
+    NEITHER = "neither"
 
 
 class SignedReportError(AgentMarkError, ValueError):
@@ -52,22 +66,34 @@ def check_report(signed: object, *, public_key: str | None = None) -> str | None
     """The public key that signed this report, or None when the signature is not of this report or not by that key.
 
     Without `public_key` it only shows that the holder of the key inside the file signed it, whoever that is. What they
-    signed must be a report: exactly its members, of their types, at every level.
+    signed must be a report: exactly its members, of their types, at every level. `judge_signature` says why not.
     """
+    outcome, signer = judge_signature(signed, public_key=public_key)
+    return signer if outcome is SignatureOutcome.SIGNED else None
+
+
+def judge_signature(signed: object, *, public_key: str | None = None) -> tuple[SignatureOutcome, str]:
+    """What the signature of a file shows, and the public key that the file states."""
     report, signature = _parts(signed)
-    signer = signature["public_key"]
-    if public_key is not None and signer != check_public_key(public_key):
-        return None
+    signer, value = signature["public_key"], signature["value"]
+    asked_for = signer if public_key is None else check_public_key(public_key)
     try:
         message = canonical_bytes(report)
     except ContextError as error:
         raise SignedReportError(f"{error.field}: {error.fault}") from None
-    if not verify_signature(signer, REPORT_LABEL, message, signature["value"]):
-        return None
+    intact = verify_signature(signer, REPORT_LABEL, message, value)
+    if signer != asked_for:
+        if intact:
+            return SignatureOutcome.OTHER_KEY, signer
+        # If it is as the asked key signed it, only the key that the file states was changed: altered all the same.
+        by_asked = verify_signature(asked_for, REPORT_LABEL, message, value)
+        return SignatureOutcome.ALTERED if by_asked else SignatureOutcome.NEITHER, signer
+    if not intact:
+        return SignatureOutcome.ALTERED, signer
     fault = shape_fault(report, _kind(report), "report")
     if fault is not None:
         raise SignedReportError(fault)
-    return signer
+    return SignatureOutcome.SIGNED, signer
 
 
 def _parts(signed: object) -> tuple[dict[str, Any], SignaturePart]:
