@@ -9,7 +9,7 @@ INSTALL := PIP_CONSTRAINT=constraints.txt PIP_DISABLE_PIP_VERSION_CHECK=1 $(BIN)
 ADAPTERS := $(basename $(notdir $(wildcard tests/adapters/*.txt)))
 ADAPTER_TESTS := $(addprefix test-adapter-,$(ADAPTERS))
 
-.PHONY: help demo test test-slow test-docs test-adapters test-adapters-model $(ADAPTER_TESTS) lab test-lab test-local lab-oasis test-oasis test-logs test-transformers fuzz hostile lint types check bench results docs wheel vectors clean
+.PHONY: help demo test test-slow test-docs test-adapters test-adapters-model $(ADAPTER_TESTS) lab test-lab test-local lab-oasis test-oasis test-logs test-transformers fuzz hostile tenants lint types check bench results docs wheel vectors clean
 
 help:  ## List the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -135,6 +135,10 @@ FUZZ_SECONDS := 600
 
 fuzz: .venvs/fuzz/.ready  ## Hand changed inputs to every reader, parser and command, for FUZZ_SECONDS in all (600)
 	.venvs/fuzz/bin/python tests/fuzz --seconds $(FUZZ_SECONDS)
+
+tenants: $(VENV)/.dev  ## Judge a folder of three tenants' 300 sessions, some ruined, and compare with the truth (a minute)
+	for options in "--scheme F" "--scheme F --no-registry" "--scheme R" "--scheme R --no-registry"; do \
+		$(BIN)/python tools/tenant_folder.py $$options || exit 1; done
 
 hostile: .venvs/fuzz/.ready  ## What files made to cost time or memory cost, into docs/hostile-files.md (a quarter of an hour)
 	.venvs/fuzz/bin/python tools/hostile_files.py --write
