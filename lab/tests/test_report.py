@@ -12,7 +12,7 @@ def test_page_shows_claims_tables_and_circumstances():
         "| what | count |",
         "| a \\| b | 1,234 |",
         "Counted twice.",
-        "    agentmark lab run marginals",
+        ".venvs/lab/bin/agentmark lab run marginals",
         "Seed 1, 12 s",
     ):
         assert line in page
