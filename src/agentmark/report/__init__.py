@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from agentmark.report.pdf import PdfError, find_browser, print_to_pdf
     from agentmark.report.provenance import InputFile, Provenance, describe_file
     from agentmark.report.roll_content import IdentityReport, RollReport, build_roll_report
-    from agentmark.report.roll_files import roll_files
+    from agentmark.report.roll_folder import roll_files
     from agentmark.report.roll_identity import identity_reports
     from agentmark.report.roll_page import render_roll
     from agentmark.report.signature import SignatureOutcome, check_report, judge_signature, report_digest, sign_report
@@ -42,7 +42,7 @@ _HOMES = {
     "render_report": "page",
     "render_roll": "roll_page",
     "report_digest": "signature",
-    "roll_files": "roll_files",
+    "roll_files": "roll_folder",
     "sign_report": "signature",
 }
 
