@@ -90,7 +90,7 @@ def test_a_session_is_chosen_by_the_beginning_of_its_id(run: Run) -> None:
     assert "--session: 3 sessions begin with 'a': 'ab', 'abc1', 'abd2'" in err
     status, _, err = run("log.jsonl", "--session", "x")
     assert status == 2
-    assert "no session here begins with 'x'; there are: 'ab', 'abc1', 'abd2'" in err
+    assert "no session here begins with 'x'; those there are: 'ab', 'abc1', 'abd2'" in err
 
 
 def test_thousands_of_sessions_are_counted_and_not_all_listed(run: Run) -> None:

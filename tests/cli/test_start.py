@@ -99,6 +99,21 @@ def test_what_may_be_judged_by_itself_is_what_there_is() -> None:
     assert (*By, ALL) == BY
 
 
+def test_a_verdict_without_a_report_loads_no_page(tmp_path: Path) -> None:
+    """Of the room of reports, only what tells of files and chains."""
+    key, logs = tmp_path / "key.json", tmp_path / "logs"
+    KEY.save(key)
+    logs.mkdir()
+    for seed in (1, 2):
+        with LogWriter(logs / f"{seed}.jsonl") as log:
+            for record in marked_log(KEY, steps=30, seed=seed):
+                log.write(record)
+    for words in ([str(logs)], [str(logs), "--pool"]):
+        modules = loaded("verify", *words, "--key", str(key))
+        room = {name for name in modules if name.startswith("agentmark.report.")}
+        assert room == {"agentmark.report.chain_part", "agentmark.report.provenance"}
+
+
 # Ctrl-C --------------------------------------------------------------------------------------------------------------
 
 # Tells when the first of our modules is looked for: what Python does before is not in our hands.

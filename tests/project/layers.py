@@ -51,7 +51,7 @@ INNER_RANKS = {
         ("jsonl", "rotating", "sqlite", "otel"),
         ("read",),
     ),
-    "audit": (("engine", "stretches", "progress"), ("material",), ("case",), ("roll_case",)),
+    "audit": (("engine", "stretches", "progress", "sessions"), ("material",), ("case",), ("roll_case",)),
     "decide": (("forks",), ("decision", "forcing", "stats", "writing"), ("runs",), ("desk",), ("turn",), ("decider",)),
 }
 # Adapters know nothing of each other: each is one file on what they share.
@@ -60,8 +60,8 @@ SHARED_BY_ADAPTERS = {"adapters.side_calls", "adapters.streams"}
 # Rooms whose `__init__` hands on names of the room. All others hold a docstring: importing one module of a room loads
 # no other.
 HANDING_ON = {"cli", "elicit", "policies", "report", "testing"}
-# What imports by a name that this check cannot read. `elicit` loads its own modules so, when a name is first used.
-IMPORTS_BY_NAME = {"elicit"}
+# What imports by a name that this check cannot read. These load their own modules so, when a name is first used.
+IMPORTS_BY_NAME = {"elicit", "report"}
 BY_NAME = {"import_module", "__import__", "resolve_name", "run_module", "run_path", "exec", "eval"}
 
 

@@ -4,6 +4,8 @@ import importlib
 import re
 from pathlib import Path
 
+import pytest
+
 import agentmark
 
 PAGE = (Path(__file__).parents[2] / "docs" / "api.md").read_text(encoding="utf-8")
@@ -41,3 +43,12 @@ def test_the_public_modules_can_be_imported() -> None:
     assert modules
     for name in modules:
         importlib.import_module(name)
+
+
+@pytest.mark.parametrize("room", ["elicit", "report"])
+def test_a_name_that_a_room_hands_on_is_no_module_of_it(room: str) -> None:
+    """Whichever is loaded first, the name means the same."""
+    package = importlib.import_module(f"agentmark.{room}")
+    modules = {path.stem for folder in package.__path__ for path in Path(folder).glob("*.py")}
+    assert not modules & set(package.__all__)
+    assert all(getattr(package, name) is not None for name in package.__all__ if name != "TransformersModel")

@@ -93,7 +93,7 @@ def test_contradicting_steps_are_the_least_that_is_foreign_wherever_they_stand()
     assert verdict["contradicting"] > 0
     own = verdict["found"][0]["at_least_steps"]
     first = words_of(report)
-    assert f"at least {own:,} are its own and at least {verdict['contradicting']:,} are not" in first
+    assert f"at least {own:,} are its own, and at least {verdict['contradicting']:,} are not" in first
     assert "may agree with it by chance" in first
     details = " ".join(" ".join(parsed(render_report(report)).text).split())
     assert f"At least {verdict['contradicting']:,} of {verdict['used']:,} used steps" in details

@@ -349,12 +349,12 @@ def test_segments_are_drawn_and_listed() -> None:
     ("rate", "words", "number"),
     [
         (1.0, "no bound: chance explains as much", "1"),
-        (0.3, "one in 3", "3.0e-1"),
-        (1 / 660, "one in 620", "1.6e-3"),
-        (1e-6, "one in 1 million", "1.0e-6"),
-        (1 / 3.4e6, "one in 3.3 million", "3.0e-7"),
-        (2.01e-8, "one in 47 million", "2.1e-8"),
-        (1e-9, "one in 1 billion", "1.0e-9"),
+        (0.3, "one in 3", "3.0e-01"),
+        (1 / 660, "one in 620", "1.6e-03"),
+        (1e-6, "one in 1 million", "1.0e-06"),
+        (1 / 3.4e6, "one in 3.3 million", "3.0e-07"),
+        (2.01e-8, "one in 47 million", "2.1e-08"),
+        (1e-9, "one in 1 billion", "1.0e-09"),
         (1.1e-19, "one in 9 quintillion", "1.1e-19"),
         (1e-300, "one in 10^300 (a 1 with 300 zeros)", "1.0e-300"),
     ],
@@ -514,7 +514,7 @@ def test_one_command_writes_page_data_and_signature(run: Run) -> None:
 def test_the_command_in_the_report_gives_the_verdict_again(run: Run) -> None:
     write_log("a log.jsonl", marked_log(KEY, seed=3))
     status, out, _ = run(
-        "verify", "log.jsonl", "a log.jsonl", "--key", "key.json", "--threshold", "1e-9", "--noise", "0.05",
+        "verify", "log.jsonl", "a log.jsonl", "--pool", "--key", "key.json", "--threshold", "1e-9", "--noise", "0.05",
         "--claim", "0x5eed", "--skip-bad", "--report", "report.json", "--json",
     )  # fmt: skip
     assert status == 0
@@ -554,7 +554,7 @@ def test_claims_on_the_command_line(run: Run) -> None:
 def test_a_spliced_log_is_reported_in_stretches(run: Run) -> None:
     spliced = [*marked_log(KEY, scheme="R", steps=40), *marked_log(KEY, scheme="R", payload=0x1234, steps=40, seed=5)]
     write_log("spliced.jsonl", spliced)
-    command = ("verify", "spliced.jsonl", "--key", "key.json", "--registry", "registry.jsonl")
+    command = ("verify", "spliced.jsonl", "--pool", "--key", "key.json", "--registry", "registry.jsonl")
     _, out, _ = run(*command, "--report", "report.html", "--json")
     owners = [part["identity"] for part in json.loads(out)["segments"]]
     assert owners == ["acme-eu", "globex"]
@@ -566,6 +566,7 @@ def test_in_a_long_log_stretches_are_looked_for_when_asked(run: Run, monkeypatch
     write_log("spliced.jsonl", [*marked_log(KEY, steps=40), *marked_log(KEY, payload=0x1234, steps=24, seed=5)])
     command = (
         "verify",
+        "--pool",
         "spliced.jsonl",
         "--key",
         "key.json",
@@ -779,7 +780,7 @@ def test_logs_without_a_chain_have_none_unless_somebody_should_have_signed(run: 
 def test_each_log_has_its_own_chain(run: Run) -> None:
     write_chained("one.jsonl", marked_log(KEY, steps=30))
     write_chained("two.jsonl", marked_log(KEY, steps=30, seed=5))
-    _, out, _ = run("verify", "one.jsonl", "log.jsonl", "two.jsonl", "--key", "key.json", "--json")
+    _, out, _ = run("verify", "one.jsonl", "log.jsonl", "two.jsonl", "--pool", "--key", "key.json", "--json")
     chains = json.loads(out)["chains"]
     assert [(chain["log"], chain["intact"]) for chain in chains] == [("one.jsonl", True), ("two.jsonl", True)]
 

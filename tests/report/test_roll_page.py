@@ -30,11 +30,12 @@ from agentmark.report import check_report, report_digest, sign_report
 from agentmark.report.charts import CHART_STYLE
 from agentmark.report.roll_charts import MOST_BARS, CountRow, count_rows, evidence_bars
 from agentmark.report.roll_content import RollReport
-from agentmark.report.roll_files import roll_files
+from agentmark.report.roll_folder import roll_files
 from agentmark.report.roll_identity import identity_reports
 from agentmark.report.roll_page import INDEX, MOST_IDENTITIES, render_roll, signed_name
-from agentmark.report.roll_pieces import MOST_ROWS, ROLL_STYLE
+from agentmark.report.roll_pieces import MOST_ROWS
 from agentmark.report.signature import SignedReportError
+from agentmark.report.style import STYLE
 from agentmark.text import spelled_out
 from agentmark.verify.correction import FalseDiscovery
 from agentmark.verify.roll import By, Roll
@@ -245,8 +246,8 @@ def test_words_can_be_read_in_light_and_dark() -> None:
     before, after = CHART_STYLE.split(dark)
     light = dict(re.findall(r"--(\w+):(#\w+)", before))
     night = light | dict(re.findall(r"--(\w+):(#\w+)", after.split("}")[0]))
-    own_light, own_dark = re.findall(r":root \{ --r:(#\w+); \}", ROLL_STYLE)[:2]
-    for colours in (light | {"r": own_light}, night | {"r": own_dark}):
+    paper = light | dict(re.findall(r"--(\w+):(#\w+)", STYLE.split("@media print")[1]))
+    for colours in (light, night, paper):
         for ground in ("paper", "panel"):
             for words in ("ink", "soft", "f", "r", "bad", "warn"):
                 assert contrast(colours[words], colours[ground]) >= 4.5, (words, ground, colours[words])

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from operator import index
 from pathlib import Path
-from typing import Any, SupportsIndex
+from typing import TYPE_CHECKING, Any, SupportsIndex
 
 from agentmark.audit.engine import Engine, PlainEngine
 from agentmark.audit.material import Material, read_material
@@ -31,14 +31,15 @@ from agentmark.keys.signing import check_public_key
 from agentmark.log.read.limits import DEFAULT_LIMITS, Limits
 from agentmark.record import StepRecord
 from agentmark.report.chain_part import ChainPart
-from agentmark.report.content import build_report, build_stranger_report
-from agentmark.report.parts import Report, StrangerReport
 from agentmark.report.provenance import Provenance
 from agentmark.verify.defaults import DEFAULT_OFFSETS, DEFAULT_THRESHOLD, MAX_OFFSETS
 from agentmark.verify.intake import Intake
 from agentmark.verify.verdict import Placement, Verdict
 from agentmark.verify.verifier import Verifier
 from agentmark.verify.work import Work, reading_work
+
+if TYPE_CHECKING:
+    from agentmark.report.parts import Report, StrangerReport
 
 # The control reads and searches with this part of the work. Of a long log it then reads a part, and says of how many
 # steps it speaks.
@@ -189,8 +190,8 @@ class Answer:
     claim_taken_as: str | None = None
     # What was not read, in sentences.
     passed_over: Sequence[str] = ()
-    report: Report | None = None
-    stranger_report: StrangerReport | None = None
+    report: "Report | None" = None
+    stranger_report: "StrangerReport | None" = None
 
     def as_dict(self) -> dict[str, Any]:
         """The verdict as plain JSON data, and the rest beside it (docs/verdict.md)."""
@@ -255,7 +256,9 @@ class _Inquiry:
         records = [record for records in self._material.records for record in records]
         return verifier.locate(lost.session, records, offsets=range(lost.offsets), claim=self._case.claim)
 
-    def _report(self, order: ReportOrder, answer: Answer, intake: Intake, verifier: Verifier) -> Report:
+    def _report(self, order: ReportOrder, answer: Answer, intake: Intake, verifier: Verifier) -> "Report":
+        from agentmark.report.content import build_report
+
         assert answer.control is not None
         segments, hints = find_segments(
             verifier.judge, intake, answer.verdict, asked=order.segments, progress=self._progress.say
@@ -277,8 +280,10 @@ class _Inquiry:
             chains=answer.chains,
         )
 
-    def _stranger_report(self, order: ReportOrder, answer: Answer, verifier: Verifier) -> StrangerReport:
+    def _stranger_report(self, order: ReportOrder, answer: Answer, verifier: Verifier) -> "StrangerReport":
         """Of what else was found, only what shows without the key: how the files were read."""
+        from agentmark.report.content import build_stranger_report
+
         return build_stranger_report(
             answer.verdict.for_stranger(),
             noise_rates=verifier.noise_rates,

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from agentmark.audit.progress import Progress, Silent
-from agentmark.errors import SettingError
+from agentmark.audit.sessions import find_session
 from agentmark.log.read.events import Entry
 from agentmark.log.read.files import find_logs, shown
 from agentmark.log.read.limits import DEFAULT_LIMITS, Limits
@@ -18,8 +18,6 @@ from agentmark.verify.roll import By
 
 # How often whoever watches is told, in records.
 TOLD_EVERY = 500
-# Sessions that are named where one was asked for that is not there.
-LISTED = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +71,7 @@ class Material:
     def only(self, sessions: Iterable[str]) -> "Material":
         """The same with the records of these sessions alone; the beginning of an id will do if no other begins so."""
         there = self.sessions
-        chosen = frozenset(_find_session(wanted, there) for wanted in sessions)
+        chosen = frozenset(find_session(wanted, there) for wanted in sessions)
         return self if not chosen else replace(self, chosen=chosen)
 
     @property
@@ -161,18 +159,3 @@ def describe_inputs(files: Iterable[Path], registry_file: Path | None) -> list[I
     """Size and digest of the logs, and of the registry if there is one."""
     described = [describe_file("log", path) | {"path": shown(path)} for path in files]
     return described if registry_file is None else [*described, describe_file("registry", registry_file)]
-
-
-def _find_session(wanted: str, there: Iterable[str]) -> str:
-    known = sorted(there)
-    if wanted in known:
-        return wanted
-    found = [session for session in known if session.startswith(wanted)]
-    if len(found) == 1:
-        return found[0]
-    shown = ", ".join([repr(session) for session in (found or known)[:LISTED]])
-    more = f" and {len(found or known) - LISTED} more" if len(found or known) > LISTED else ""
-    if found:
-        raise SettingError("session", f"{len(found)} sessions begin with {wanted!r}: {shown}{more}")
-    there_are = f"those there are: {shown}{more}" if known else "there is none at all"
-    raise SettingError("session", f"no session here begins with {wanted!r}; {there_are}")

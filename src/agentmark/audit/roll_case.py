@@ -14,6 +14,7 @@ on.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from agentmark.audit.case import CONTROL_PART, Case
 from agentmark.audit.engine import Engine, PlainEngine
@@ -21,13 +22,15 @@ from agentmark.audit.material import Material, Part
 from agentmark.audit.progress import Progress, Silent
 from agentmark.errors import SettingError
 from agentmark.report.chain_part import ChainPart
-from agentmark.report.roll_content import RollReport, build_roll_report
 from agentmark.verify.correction import Correction, Familywise
 from agentmark.verify.keyring import Keyring
 from agentmark.verify.many import Group, judge_roll
 from agentmark.verify.roll import By, Roll
 from agentmark.verify.verdict import Standing
 from agentmark.verify.work import Work, reading_work
+
+if TYPE_CHECKING:
+    from agentmark.report.roll_content import RollReport
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,7 +84,7 @@ class RollAnswer:
     # The keys that the records state, whoever holds them, and those that were given.
     key_ids_there: Sequence[str] = ()
     key_ids_given: Sequence[str] = ()
-    report: RollReport | None = None
+    report: "RollReport | None" = None
 
     @property
     def nothing_usable(self) -> bool:
@@ -116,6 +119,8 @@ class _RollInquiry:
         if case.control:
             answer = replace(answer, control=self._control(verifier.keys.strangers()))
         if order is not None:
+            from agentmark.report.roll_content import build_roll_report
+
             report = build_roll_report(
                 answer.roll,
                 provenance=case.provenance(order, self._material),

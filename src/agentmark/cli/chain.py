@@ -161,11 +161,11 @@ def _report_lines(report: "ChainReport", *, trusted: bool) -> list[str]:
         session = "" if finding.session is None else f"session {finding.session[:8]}: "
         lines.append(f"  {finding.kind.value:<20}{printable(session + finding.sentence)}")
     if len(report.findings) > LISTED:
-        lines.append(f"  and {len(report.findings) - LISTED} more; --json lists all")
+        lines.append(f"  and {len(report.findings) - LISTED:,} more; --json lists all")
     if report.findings:
         lines.append("")
     vouched = counted(report.checked_count, "record")
-    lines.append(f"  checkpoints         {report.checkpoint_count}, vouching for {vouched}")
+    lines.append(f"  checkpoints         {report.checkpoint_count:,}, vouching for {vouched}")
     for signer in report.signers:
         doubt = "" if trusted else " (nobody vouches for this key: pass the one you trust with --public-key)"
         lines.append(f"  signed by           {signer}{doubt}")

@@ -115,7 +115,7 @@ def _group_lines(group: "Group") -> Iterator[str]:
     if group.marked_steps:
         yield (
             f"    mean candidates {group.mean_candidates:.1f}, mean entropy {group.mean_entropy:.2f} bits, "
-            f"expected evidence {group.expected_evidence:.0f} bits in all"
+            f"expected evidence {group.expected_evidence:,.0f} bits in all"
         )
 
 
@@ -126,13 +126,13 @@ def _session_lines(sessions: "Sequence[SessionRow]") -> Iterator[str]:
     rows = [
         (
             _cut(printable(row.session)),
-            str(row.steps),
-            str(row.marked_steps),
-            f"{row.expected_evidence:.0f}",
+            f"{row.steps:,}",
+            f"{row.marked_steps:,}",
+            f"{row.expected_evidence:,.0f}",
             " ".join(row.key_ids),
             " ".join(row.schemes),
             " ".join(map(str, row.payload_lens)),
-            row.files[0] + (f" and {len(row.files) - 1} more" if len(row.files) > 1 else ""),
+            row.files[0] + (f" and {len(row.files) - 1:,} more" if len(row.files) > 1 else ""),
         )
         for row in sessions[:LISTED]
     ]

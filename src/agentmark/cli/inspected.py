@@ -6,9 +6,9 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from agentmark.audit.progress import Progress
+from agentmark.audit.sessions import find_session
 from agentmark.core.schemes import SCHEMES
 from agentmark.core.theory import entropy
-from agentmark.errors import SettingError
 from agentmark.log.read.files import FoundLogs, shown
 from agentmark.log.read.limits import Limits
 from agentmark.log.read.open import open_log
@@ -17,8 +17,6 @@ from agentmark.verify.intake import outcomes_without_key
 
 # How often whoever watches is told, in records.
 TOLD_EVERY = 500
-# Sessions that are named where several, or none, are meant.
-NAMED = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -193,19 +191,3 @@ def _group(key_id: str, scheme: str, payload_len: int, marked: Sequence[StepReco
 
 def _rounded(content: dict[str, Any]) -> dict[str, Any]:
     return {name: round(value, 3) if isinstance(value, float) else value for name, value in content.items()}
-
-
-def find_session(wanted: str, there: Iterable[str]) -> str:
-    """The session that is called so, or the only one whose id begins so."""
-    known = sorted(there)
-    if wanted in known:
-        return wanted
-    found = [session for session in known if session.startswith(wanted)]
-    if len(found) == 1:
-        return found[0]
-    among = found or known
-    named = ", ".join([repr(session) for session in among[:NAMED]])
-    more = f" and {len(among) - NAMED} more" if len(among) > NAMED else ""
-    if found:
-        raise SettingError("--session", f"{len(found)} sessions begin with {wanted!r}: {named}{more}")
-    raise SettingError("--session", f"no session here begins with {wanted!r}; there are: {named or 'none'}{more}")

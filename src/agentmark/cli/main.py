@@ -31,7 +31,7 @@ SUMMARIES = {
     "chain": "Show what was removed, inserted, altered or moved in a log that was written with a chain, and what its "
     "signer does not vouch for. Needs no secret.",
     "calibrate": "Is the list that a model states the one it acts by? Lists against free choices.",
-    "demo": "A courier robot decides, its log is damaged, its identity is read back. Offline, about half a minute.",
+    "demo": "A courier robot decides, its log is damaged, its identity is read back. Offline, about ten seconds.",
     "lab": "Experiments: what is claimed, measured on this machine.",
 }
 

@@ -3,14 +3,15 @@
 import argparse
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from agentmark.cli.verify_report import as_json, check_output, inputs_of
 from agentmark.errors import SettingError
 from agentmark.files import FileError, write_text_file
 from agentmark.keys.signing import SigningKey
-from agentmark.report.roll_content import RollReport
-from agentmark.report.roll_files import roll_files
-from agentmark.report.signature import sign_report
+
+if TYPE_CHECKING:
+    from agentmark.report.roll_content import RollReport
 
 
 def is_folder(given: str | None) -> bool:
@@ -43,8 +44,10 @@ class RollReportFiles:
             check_output(self._signed, inputs)
         self._signing_key = SigningKey.load(arguments.signing_key) if arguments.signing_key is not None else None
 
-    def write(self, report: RollReport) -> None:
+    def write(self, report: "RollReport") -> None:
         """The pages and the data of each, signed too if there is a key for it; and the whole where --signed says."""
+        from agentmark.report import roll_files, sign_report
+
         key = self._signing_key
         if self._folder is not None:
             try:

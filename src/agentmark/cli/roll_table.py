@@ -6,9 +6,10 @@ from pathlib import Path
 from textwrap import wrap
 
 from agentmark.cli.common import printable
+from agentmark.text import counted
 from agentmark.verify.correction import FalseDiscovery
 from agentmark.verify.intake import Outcome
-from agentmark.verify.roll import By, IdentityTotal, Pool, Roll, RollRow, plural
+from agentmark.verify.roll import By, IdentityTotal, Pool, Roll, RollRow
 from agentmark.verify.stranger import NamedIdentity, payload_digits
 from agentmark.verify.verdict import FoundIdentity, Standing
 
@@ -39,10 +40,10 @@ def totals_lines(roll: Roll, width: int | None) -> list[str]:
     cells = [
         [
             short_name(total),
-            str(len(total.rows)),
+            f"{len(total.rows):,}",
             f"{total.steps:,}",
             total.bound_text,
-            *([str(len(total.pooled_rows))] if pooled else []),
+            *([f"{len(total.pooled_rows):,}"] if pooled else []),
         ]
         for total in roll.totals
     ]
@@ -60,7 +61,7 @@ def questions_line(roll: Roll) -> str:
     """What was paid for, and what that means."""
     if not roll.questions:
         return "no question was asked: no step can be used"
-    asked = f"{roll.questions:,} {plural(roll.questions, 'question')} paid for"
+    asked = f"{counted(roll.questions, 'question')} paid for"
     if isinstance(roll.correction, FalseDiscovery):
         return f"{asked} (false discovery rate): {roll.correction.explained}"
     return f"{asked}: {roll.correction.explained}"
@@ -98,21 +99,29 @@ def notes(roll: Roll, i: int) -> str:
     verdict = row.verdict
     said = []
     if len(verdict.found) > 1:
-        said.append(f"{len(verdict.found)} identities found: {', '.join(map(short_name, verdict.found))}")
+        said.append(f"{len(verdict.found):,} identities found: {', '.join(map(short_name, verdict.found))}")
     if row.pool is not None:
         pool = roll.pools[row.pool]
-        said.append(f"pooled: speaks for {short_name(pool)} with {len(pool.rows) - 1} more")
+        said.append(f"pooled: speaks for {short_name(pool)} with {len(pool.rows) - 1:,} more")
     if row.shared_contexts:
-        said.append(f"{row.shared_contexts} {plural(row.shared_contexts, 'step')} also in another {roll.by}")
+        said.append(f"{counted(row.shared_contexts, 'step')} also in another {roll.by}")
     if verdict.standing is Standing.TOO_SHORT and row.pool is None and verdict.steps_needed:
-        said.append(f"about {verdict.steps_needed} more {plural(verdict.steps_needed, 'step')} needed")
+        said.append(f"about {counted(verdict.steps_needed, 'more step')} needed")
     if verdict.standing is Standing.NOT_ATTRIBUTED and verdict.work_note is not None:
         said.append("search cut short by the work limit")
     if verdict.standing is Standing.NOTHING_USABLE:
-        said.append(", ".join([f"{count} {outcome}" for outcome, count in sorted(verdict.counts.items())]))
+        said.append(
+            ", ".join(
+                [f"{count:,} {_AS_NOTED.get(outcome, outcome)}" for outcome, count in sorted(verdict.counts.items())]
+            )
+        )
     elif verdict.counts[Outcome.OTHER_KEY]:
-        said.append(f"{verdict.counts[Outcome.OTHER_KEY]} of another key")
+        said.append(f"{verdict.counts[Outcome.OTHER_KEY]:,} {_AS_NOTED[Outcome.OTHER_KEY]}")
     return "; ".join([note for note in said if note])
+
+
+# Outcomes that need another word behind a number.
+_AS_NOTED = {Outcome.OTHER_KEY: "of another key"}
 
 
 def _named(row: RollRow) -> list[str]:
@@ -124,7 +133,7 @@ def _named(row: RollRow) -> list[str]:
 
 
 def _steps(row: RollRow) -> str:
-    return f"{row.used}/{row.set_aside}" if row.set_aside else f"{row.used}"
+    return f"{row.used:,}/{row.set_aside:,}" if row.set_aside else f"{row.used:,}"
 
 
 def short_name(who: FoundIdentity | NamedIdentity | IdentityTotal | Pool) -> str:

@@ -25,6 +25,7 @@ from agentmark.cli.weight_lines import parse_payload
 from agentmark.core.payload import PayloadLike
 from agentmark.errors import SettingError
 from agentmark.identity.registry import Registry
+from agentmark.text import counted
 from agentmark.verify.defaults import DEFAULT_OFFSETS, MAX_OFFSETS
 from agentmark.verify.intake import Outcome
 from agentmark.verify.roll import By
@@ -192,15 +193,15 @@ def _print(arguments: argparse.Namespace, answer: Answer) -> None:
 def verdict_lines(answer: Answer) -> list[str]:
     """The answer as lines for a terminal."""
     verdict = answer.verdict
-    outcomes = [f"{verdict.counts[Outcome.USED]} used"]
+    outcomes = [f"{verdict.counts[Outcome.USED]:,} used"]
     outcomes += [
-        f"{count} {outcome}" for outcome, count in sorted(verdict.counts.items()) if outcome is not Outcome.USED
+        f"{count:,} {outcome}" for outcome, count in sorted(verdict.counts.items()) if outcome is not Outcome.USED
     ]
     lines = [
         verdict.sentence,
         "",
-        f"  records       {verdict.record_count}: {', '.join(outcomes)}",
-        f"  scheme        {' and '.join(verdict.schemes) or '-'}, payload of {verdict.payload_len} bits",
+        f"  records       {verdict.record_count:,}: {', '.join(outcomes)}",
+        f"  scheme        {' and '.join(verdict.schemes) or '-'}, payload of {counted(verdict.payload_len, 'bit')}",
         f"  evidence      {_evidence(verdict)}",
         f"  consistent    {_CONSISTENT[verdict.consistent]}",
         f"  bound         {verdict.bound_text} (accepted at {verdict.threshold:g} or below)",
@@ -211,8 +212,8 @@ def verdict_lines(answer: Answer) -> list[str]:
     if verdict.work_note is not None:
         lines.append(f"  WORK LIMIT    {verdict.work_note} (--work-limit)")
     if answer.place is not None:
-        where = "none proved" if answer.place.offset is None else f"from step {answer.place.offset} on"
-        lines.append(f"  place         {where}; {answer.place.tried} tried and paid for")
+        where = "none proved" if answer.place.offset is None else f"from step {answer.place.offset:,} on"
+        lines.append(f"  place         {where}; {answer.place.tried:,} tried and paid for")
     lines += [f"  tampering     {finding}" for finding in verdict.tampering]
     lines += [f"  chain         {chain['log']}: {chain['sentence']}" for chain in answer.chains]
     if answer.control is not None:
@@ -221,13 +222,13 @@ def verdict_lines(answer: Answer) -> list[str]:
 
 
 def _evidence(verdict: Verdict) -> str:
-    said = f"{verdict.potential_bits:.1f} bits if every step agrees, rank {verdict.rank} of {verdict.payload_len}"
+    said = f"{verdict.potential_bits:,.1f} bits if every step agrees, rank {verdict.rank} of {verdict.payload_len}"
     if verdict.candidate is None:
         return said
     if isinf(verdict.evidence_bits):
         return f"the payload is ruled out: a step contradicts it, and no noise is allowed for ({said})"
     return (
-        f"{verdict.evidence_bits + 0.0:.1f} bits for the best payload less {verdict.bits_paid:.1f} for naming it "
+        f"{verdict.evidence_bits + 0.0:,.1f} bits for the best payload less {verdict.bits_paid:.1f} for naming it "
         f"({verdict.route}; {said})"
     )
 

@@ -31,7 +31,7 @@ NARROW = Frame(300, 240, left=46, right=10, ticks=4)
 # Colours and lines of these charts, light and dark; a phone gets the narrow drawing, paper the wide one.
 CHART_STYLE = """
 :root { --ink:#1c2430; --soft:#5c6675; --paper:#fff; --panel:#f5f7fa; --rule:#dde3ea;
-        --f:#2563a8; --r:#1f8a5b; --base:#7a8594; --bad:#b3413a; --warn:#946200; --alt:#7a4fb0;
+        --f:#2563a8; --r:#1a7a50; --base:#7a8594; --bad:#b3413a; --warn:#946200; --alt:#7a4fb0;
         color-scheme:light dark; }
 @media (prefers-color-scheme: dark) { :root { --ink:#e6eaf0; --soft:#9aa5b4; --paper:#12161c; --panel:#1b2129;
         --rule:#303844; --f:#6aa9ee; --r:#58c795; --base:#98a2b0; --bad:#ea8078; --warn:#e0b050; --alt:#b794ea; } }

@@ -9,6 +9,7 @@ from agentmark.report.outcomes import IMPOSSIBLE, set_aside
 from agentmark.report.parts import FoundPart, NamedPart, Report, StrangerReport, StrangerVerdictPart, VerdictPart
 from agentmark.report.pieces import NAME_LEN, bullets, facts, paragraph, table, text
 from agentmark.report.provenance import InputFile
+from agentmark.text import is_or_are
 from agentmark.verify.verdict import Standing
 
 # So much of what others may make long fits on one sheet; the details have the rest.
@@ -133,9 +134,11 @@ def _agreement(verdict: VerdictPart) -> str:
     used, foreign = verdict["used"], verdict["contradicting"]
     if foreign == 0:
         return f"All {used:,} steps that count agree with it." if used > 1 else "The one step that counts agrees."
+    own = _own_steps(verdict)
+    others = "at least 1 is not: it contradicts" if foreign == 1 else f"at least {foreign:,} are not: they contradict"
     return (
-        f"Of {used:,} steps that count, at least {_own_steps(verdict):,} are its own and at least {foreign:,} are not: "
-        "those contradict it. Others that are not may agree with it by chance."
+        f"Of {used:,} steps that count, at least {own:,} {is_or_are(own)} its own, and {others} this identity. Others "
+        "that are not its own may agree with it by chance."
     )
 
 

@@ -15,8 +15,11 @@ def bits_text(bits: float | None) -> str | None:
 
 
 def rate_text(rate: float) -> str:
-    """A probability in two digits, rounded up."""
-    return "1" if rate >= 1 else f"{_two_digits(rate, ROUND_CEILING):.1e}"
+    """A probability in two digits, rounded up; the exponent in two digits at least, as everywhere else."""
+    if rate >= 1:
+        return "1"
+    digits, exponent = f"{_two_digits(rate, ROUND_CEILING):.1e}".split("e")
+    return f"{digits}e{int(exponent):+03d}"
 
 
 def rate_in_words(rate: float) -> str:

@@ -22,13 +22,10 @@ FILES_IN_ROW = 2
 COMMAND_LEN = 20_000
 TITLE_LEN = 72
 
-# The green of words is darker than that of lines: it has to be read.
 ROLL_STYLE = (
     STYLE
     + ROLL_CHART_STYLE
     + """
-:root { --r:#1a7a50; } @media (prefers-color-scheme: dark) { :root { --r:#58c795; } }
-@media print { :root { --r:#1a7a50; } }
 a { color:var(--f); } main > h2 { scroll-margin-top:1rem; } .rate, td code.rate { white-space:nowrap; }
 .roll { font-size:.88rem; } .roll td b { font-weight:600; }
 @media screen and (max-width: 620px) {

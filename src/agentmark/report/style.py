@@ -60,7 +60,7 @@ ul { margin:.4rem 0; padding-left:1.2rem; }
 @media print {
   :root { font-size:13px; color-scheme:light;
           --ink:#1c2430; --soft:#4a5361; --paper:#fff; --panel:#f5f7fa; --rule:#cbd2da; --f:#2563a8;
-          --r:#1f8a5b; --base:#7a8594; --bad:#b3413a; --warn:#946200; --alt:#7a4fb0; }
+          --r:#1a7a50; --base:#7a8594; --bad:#b3413a; --warn:#946200; --alt:#7a4fb0; }
   body { margin:0; padding:0; max-width:none; font-size:10pt; line-height:1.45; }
   tr, figure { break-inside:avoid; } h2, h3 { break-after:avoid; }
   * { print-color-adjust:exact; -webkit-print-color-adjust:exact; font-variant-ligatures:none; }

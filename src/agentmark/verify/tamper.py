@@ -128,8 +128,9 @@ def _gaps(log: Sequence[StepRecord]) -> list[str]:
     if not gaps:
         return []
     total = sum(gaps.values())
-    missing_steps = f"{counted(total, 'step')} {is_or_are(total)} missing"
-    return [f"{missing_steps} in {len(gaps):,} of {counted(len(steps_of), 'session')} (the ends not counted)"]
+    sessions = len(steps_of)
+    where = f" in {len(gaps):,} of {sessions:,} sessions" if sessions > 1 else ""
+    return [f"{counted(total, 'step')} {is_or_are(total)} missing{where} (the ends not counted)"]
 
 
 def _appear(items: Collection[object]) -> str:

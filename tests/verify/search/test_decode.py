@@ -245,6 +245,8 @@ def test_an_untouched_log_shows_nothing() -> None:
 def test_missing_steps_are_counted() -> None:
     log = marked_log(KEY, steps=30, sessions=2)
     assert tamper_findings(log[:10] + log[14:]) == ["4 steps are missing in 1 of 2 sessions (the ends not counted)"]
+    alone = marked_log(KEY, steps=30)
+    assert tamper_findings(alone[:10] + alone[11:]) == ["1 step is missing (the ends not counted)"]
 
 
 def test_renumbered_and_replayed_records_are_flagged() -> None:
