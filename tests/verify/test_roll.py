@@ -149,6 +149,13 @@ def test_by_false_discovery_the_verdict_states_the_threshold_it_was_settled_at()
     assert all(len(row.verdict.found) == row.verdict.accepted for row in roll.rows)
 
 
+def test_the_threshold_of_all_does_not_change_how_an_identity_was_found() -> None:
+    logs = three_tenants(steps=40)
+    for verifier, route in (Verifier(KEY), Route.ELIMINATION), (Verifier(KEY, registry=REGISTRY), Route.REGISTRY):
+        roll = roll_of(verifier, logs, correction=FalseDiscovery(0.01))
+        assert {row.verdict.route for row in roll.rows} == {route}
+
+
 # Pools ---------------------------------------------------------------------------------------------------------------
 
 

@@ -212,7 +212,9 @@ def _settled(final: Judge, intake: Intake, verdict: Verdict, claim: PayloadLike)
         return restated
     named = [found.payload for found in verdict.found]
     judge = replace(final, work_limit=verdict.work_limit)
-    return judge.verdict(intake, claim, offered=named or [verdict.candidate])
+    again = judge.verdict(intake, claim, offered=named or [verdict.candidate])
+    # It is offered what it found itself: the route is still the one by which that was found.
+    return replace(again, route=verdict.route) if again.candidate == verdict.candidate else again
 
 
 def _commonest_length(intakes: Iterable[Intake]) -> int:
