@@ -201,6 +201,31 @@ def test_copies_that_disagree_do_not_count_in_a_pool() -> None:
     assert roll_of(Verifier(KEY, registry=REGISTRY), logs | forged).pools == ()
 
 
+def test_no_session_is_named_alone_and_called_too_short() -> None:
+    """A part of a list says more for some payloads than it does on average, so that a log may be named that says too
+    little on average."""
+    logs = {}
+    for name in [f"acme {i}" for i in range(40)]:
+        run = Embedder(KEY, TENANTS["acme"], payload_len=32, scheme="R").session(name)
+        choices = [run.choose({"a": 50, "b": 30, "c": 15, "d": 5}) for _ in range(14)]
+        logs[name] = [choice.record.with_partial_weights({}) for choice in choices]
+    roll = roll_of(Verifier(KEY, registry=REGISTRY), logs, correction=Familywise(1e-2))
+    assert roll.standings[Standing.ATTRIBUTED]
+    assert not [row.name for row in roll.rows if row.verdict.accepted and row.pool is not None]
+
+
+def test_a_pool_that_no_session_speaks_for_is_no_name_among_the_discoveries() -> None:
+    """Sessions of one step, a sixth of them acme's: together they speak for acme, and none of them by itself. The
+    pool is not shown, so the rows that are must not be let off for it."""
+    logs = {"long": session("long", "globex", steps=40)}
+    for i in range(700):
+        logs[f"short {i}"] = session(f"short {i}", "acme" if i % 6 == 0 else "initech", steps=1)
+    registry = Registry(32, [Identity(name, TENANTS[name]) for name in ("acme", "globex")])
+    roll = roll_of(Verifier(KEY, registry=registry), logs, correction=FalseDiscovery(0.1))
+    assert (roll.questions, roll.pools, roll.standings[Standing.ATTRIBUTED]) == (702, (), 1)
+    assert {row.verdict.threshold for row in roll.rows} == {0.1 / 702}
+
+
 def test_pools_are_left_alone_where_nobody_asks_for_them() -> None:
     roll = roll_of(Verifier(KEY, registry=REGISTRY), three_tenants(steps=6, each=12), pools=False)
     assert (roll.pools, roll.questions, roll.attributed) == ((), 36, False)

@@ -85,7 +85,9 @@ def judge_roll(
     pooled: list[WeighedPool] = []
     if asked.short:
         short_logs = [ShortLog(i, ordered[i].state) for i in asked.short]
-        pooled = pool_short_logs(judge, short_logs, asked.pool_len, claim=claim, offered=looks.found_so_far())
+        weighed = pool_short_logs(judge, short_logs, asked.pool_len, claim=claim, offered=looks.found_so_far())
+        # One that no log speaks for is not shown, so it must not count among the names either.
+        pooled = [pool for pool in weighed if pool.explains]
     # (6)
     surpluses = [verdicts[i].surplus for i in asked.usable] + [max([pool.surplus for pool in pooled], default=0.0)]
     final = replace(judge, threshold=correction.settled(surpluses[: asked.count], asked.count))
@@ -124,7 +126,8 @@ class _Questions:
         cls, intakes: Sequence[Intake], judge: Judge, correction: Correction, *, claimed: bool, pools: bool
     ) -> "_Questions":
         usable = tuple([i for i, intake in enumerate(intakes) if intake.used])
-        potential = {i: fsum([step.reading.evidence_bits for step in intakes[i].used if step.reading]) for i in usable}
+        # The most that any payload can have: what is too short by this is never named alone, whatever is drawn.
+        potential = {i: fsum([reading.most_bits for reading in intakes[i].readings]) for i in usable}
 
         def too_short(questions: int) -> list[int]:
             prices = judge.prices.for_tries(correction.tries_paid(questions))
