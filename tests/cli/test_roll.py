@@ -5,13 +5,16 @@ import json
 import random
 from dataclasses import replace
 from pathlib import Path
+from time import process_time
 
 import pytest
 from support import EVEN
 
-from agentmark import Embedder, Identity, LogWriter, Registry, SharedKey, StepRecord
+from agentmark import Embedder, Identity, LogWriter, Registry, SharedKey, StepRecord, Verifier
 from agentmark.cli import main
-from agentmark.cli.roll_table import table
+from agentmark.cli.roll_table import short_row_names, table
+from agentmark.verify.correction import Familywise
+from agentmark.verify.roll import By, Roll, RollRow
 
 MASTER = SharedKey(bytes(range(100, 132)))
 OTHER = SharedKey(bytes(range(200, 232)))
@@ -256,3 +259,19 @@ def test_a_table_keeps_to_the_width_of_the_terminal() -> None:
     rows = [["session", "notes"], ["s" * 60, "n" * 200]]
     assert max(map(len, table(rows, width=80))) <= 80
     assert table(rows)[1].endswith("n" * 200)
+
+
+def test_long_names_that_begin_alike_cost_no_more_than_their_length() -> None:
+    """Sessions are whatever whoever made the log called them."""
+    nobody = Verifier(MASTER).verify([])
+    rows = [RollRow(name="x" * 400_000 + end, files=(), verdict=nobody) for end in ("", "a", "b")]
+    roll = Roll(by=By.SESSION, rows=tuple(rows), pools=(), questions=0, correction=Familywise())
+    before = process_time()
+    assert short_row_names(roll) == [row.name for row in rows]
+    assert process_time() - before < 5
+
+
+def test_one_long_name_does_not_widen_every_line() -> None:
+    lines = table([["session", "notes"], ["s" * 5000, "n"], *[[f"{i}", "n"] for i in range(100)]])
+    assert "s" * 5000 + "  n" in lines[1]
+    assert max(map(len, lines[2:])) < 100
