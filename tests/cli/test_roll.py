@@ -158,7 +158,9 @@ def test_pooled_it_is_one_verdict(capsys: pytest.CaptureFixture[str]) -> None:
         (["--csv", "nowhere/x.csv"], "no such folder"),
         (["--report", "logs"], "a folder alone"),
         (["--fdr", "0.1", "--for-stranger"], "does not go with --for-stranger"),
-        (["--fdr", "2"], "rate"),
+        (["--fdr", "2"], "--fdr: 2 is not a rate"),
+        (["--fdr", "0.1", "--threshold", "1e-9"], "takes the place of --threshold"),
+        (["--csv", "logs"], "is a folder"),
         (["--find-offset"], "one --session"),
     ],
 )
@@ -167,6 +169,15 @@ def test_what_does_not_go_together_is_refused(words: list[str], said: str, capsy
     assert verify(*words) == 2
     assert said in capsys.readouterr().err
     assert not Path("x.csv").exists()
+
+
+@pytest.mark.parametrize("words", [["logs", "--csv", ""], ["logs", "--report", ""], [""]])
+@pytest.mark.usefixtures("folder")
+def test_an_empty_name_is_not_the_folder_one_stands_in(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["verify", *words, "--key", "key.json"])
+    assert ended.value.code == 2
+    assert "is empty" in capsys.readouterr().err
 
 
 @pytest.mark.usefixtures("folder")
