@@ -184,14 +184,16 @@ def test_an_empty_name_is_not_the_folder_one_stands_in(words: list[str], capsys:
 def test_a_spreadsheet_gets_no_formulas(capsys: pytest.CaptureFixture[str]) -> None:
     write(Path("logs/odd.jsonl"), session('=HYPERLINK("http://evil")', "acme"))
     write(Path("logs/odder.jsonl"), session("@SUM(A1)\nnew line", "acme"))
+    write(Path("logs/wide.jsonl"), session("\uff1d1+1", "acme"))
     assert verify("--csv", "table.csv") == 0
     with Path("table.csv").open(newline="", encoding="utf-8") as file:
         lines = list(csv.reader(file))
     assert lines[0][:5] == ["session", "verdict", "identity", "payload", "bound"]
-    assert len(lines) == 1 + 8
+    assert len(lines) == 1 + 9
     names = [line[0] for line in lines]
     assert '\'=HYPERLINK("http://evil")' in names
     assert "'@SUM(A1)\\nnew line" in names
+    assert "'\uff1d1+1" in names, "a wide sign is a formula to some"
     assert not any(cell.startswith(("=", "+", "-", "@")) for line in lines for cell in line)
     capsys.readouterr()
     verify("--csv", "-")
