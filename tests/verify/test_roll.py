@@ -188,6 +188,13 @@ def test_copies_of_a_session_under_other_names_add_nothing() -> None:
     assert {row.shared_contexts for row in roll.rows} == {6}
 
 
+def test_the_steps_of_an_identity_are_counted_once_however_many_sessions_hold_them() -> None:
+    log = session("one", "acme", steps=40)
+    copies = {f"{i}": [replace(record, session=f"{i}") for record in log] for i in range(10)}
+    [total] = roll_of(Verifier(KEY, registry=REGISTRY), copies).totals
+    assert (len(total.rows), total.steps) == (10, 40)
+
+
 def test_copies_that_disagree_do_not_count_in_a_pool() -> None:
     logs = three_tenants(steps=6, each=12)
     others = {"north": "south", "south": "north", "east": "west", "west": "east"}
