@@ -5,13 +5,16 @@ import json
 import random
 from dataclasses import replace
 from pathlib import Path
+from time import process_time
 
 import pytest
 from support import EVEN
 
-from agentmark import Embedder, Identity, LogWriter, Registry, SharedKey, StepRecord
+from agentmark import Embedder, Identity, LogWriter, Registry, SharedKey, StepRecord, Verifier
 from agentmark.cli import main
-from agentmark.cli.roll_table import table
+from agentmark.cli.roll_table import short_row_names, table
+from agentmark.verify.correction import Familywise
+from agentmark.verify.roll import By, Roll, RollRow
 
 MASTER = SharedKey(bytes(range(100, 132)))
 OTHER = SharedKey(bytes(range(200, 232)))
@@ -155,7 +158,9 @@ def test_pooled_it_is_one_verdict(capsys: pytest.CaptureFixture[str]) -> None:
         (["--csv", "nowhere/x.csv"], "no such folder"),
         (["--report", "logs"], "a folder alone"),
         (["--fdr", "0.1", "--for-stranger"], "does not go with --for-stranger"),
-        (["--fdr", "2"], "rate"),
+        (["--fdr", "2"], "--fdr: 2 is not a rate"),
+        (["--fdr", "0.1", "--threshold", "1e-9"], "takes the place of --threshold"),
+        (["--csv", "logs"], "is a folder"),
         (["--find-offset"], "one --session"),
     ],
 )
@@ -166,18 +171,29 @@ def test_what_does_not_go_together_is_refused(words: list[str], said: str, capsy
     assert not Path("x.csv").exists()
 
 
+@pytest.mark.parametrize("words", [["logs", "--csv", ""], ["logs", "--report", ""], [""]])
+@pytest.mark.usefixtures("folder")
+def test_an_empty_name_is_not_the_folder_one_stands_in(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["verify", *words, "--key", "key.json"])
+    assert ended.value.code == 2
+    assert "is empty" in capsys.readouterr().err
+
+
 @pytest.mark.usefixtures("folder")
 def test_a_spreadsheet_gets_no_formulas(capsys: pytest.CaptureFixture[str]) -> None:
     write(Path("logs/odd.jsonl"), session('=HYPERLINK("http://evil")', "acme"))
     write(Path("logs/odder.jsonl"), session("@SUM(A1)\nnew line", "acme"))
+    write(Path("logs/wide.jsonl"), session("\uff1d1+1", "acme"))
     assert verify("--csv", "table.csv") == 0
     with Path("table.csv").open(newline="", encoding="utf-8") as file:
         lines = list(csv.reader(file))
     assert lines[0][:5] == ["session", "verdict", "identity", "payload", "bound"]
-    assert len(lines) == 1 + 8
+    assert len(lines) == 1 + 9
     names = [line[0] for line in lines]
     assert '\'=HYPERLINK("http://evil")' in names
     assert "'@SUM(A1)\\nnew line" in names
+    assert "'\uff1d1+1" in names, "a wide sign is a formula to some"
     assert not any(cell.startswith(("=", "+", "-", "@")) for line in lines for cell in line)
     capsys.readouterr()
     verify("--csv", "-")
@@ -256,3 +272,19 @@ def test_a_table_keeps_to_the_width_of_the_terminal() -> None:
     rows = [["session", "notes"], ["s" * 60, "n" * 200]]
     assert max(map(len, table(rows, width=80))) <= 80
     assert table(rows)[1].endswith("n" * 200)
+
+
+def test_long_names_that_begin_alike_cost_no_more_than_their_length() -> None:
+    """Sessions are whatever whoever made the log called them."""
+    nobody = Verifier(MASTER).verify([])
+    rows = [RollRow(name="x" * 400_000 + end, files=(), verdict=nobody) for end in ("", "a", "b")]
+    roll = Roll(by=By.SESSION, rows=tuple(rows), pools=(), questions=0, correction=Familywise())
+    before = process_time()
+    assert short_row_names(roll) == [row.name for row in rows]
+    assert process_time() - before < 5
+
+
+def test_one_long_name_does_not_widen_every_line() -> None:
+    lines = table([["session", "notes"], ["s" * 5000, "n"], *[[f"{i}", "n"] for i in range(100)]])
+    assert "s" * 5000 + "  n" in lines[1]
+    assert max(map(len, lines[2:])) < 100

@@ -277,6 +277,20 @@ def test_sessions_of_others_are_not_in_the_command() -> None:
     assert commands == [f"agentmark verify both.jsonl --session=s{i} --skip-bad" for i in range(2)]
 
 
+def test_sessions_of_others_are_not_in_the_command_by_their_beginnings_either() -> None:
+    logs = [(f"{i}-run", ["both.jsonl"], log_of(name, seed=i)) for i, name in enumerate(("acme", "globex"))]
+    report = report_on(roll_of(logs), options=[("--session=0",), ("--session=1-r",)])
+    commands = [extract_of(report, name)["command"] for name in ("acme", "globex")]
+    assert commands == [f"agentmark verify both.jsonl --session={chosen}" for chosen in ("0", "1-r")]
+
+
+def test_a_key_id_that_names_somebody_else_is_left_out(roll: Roll) -> None:
+    """Read with any key, records may state whatever they like."""
+    report = report_on(mixed_with(roll, 0, GLOBEX))
+    report["rows"][0]["key_ids"] = ["globex-2026", KEY.id]
+    assert extract_of(report, "acme")["keys"] == [KEY.id, "a key (left out: it names another party)"]
+
+
 def test_many_files_are_a_folder_in_the_command() -> None:
     files = [f"part-{i}.jsonl" for i in range(FILES_IN_COMMAND + 1)]
     extract = extract_of(report_on(roll_of([("s", files, log_of("acme", seed=1))])), "acme")

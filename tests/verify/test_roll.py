@@ -149,6 +149,13 @@ def test_by_false_discovery_the_verdict_states_the_threshold_it_was_settled_at()
     assert all(len(row.verdict.found) == row.verdict.accepted for row in roll.rows)
 
 
+def test_the_threshold_of_all_does_not_change_how_an_identity_was_found() -> None:
+    logs = three_tenants(steps=40)
+    for verifier, route in (Verifier(KEY), Route.ELIMINATION), (Verifier(KEY, registry=REGISTRY), Route.REGISTRY):
+        roll = roll_of(verifier, logs, correction=FalseDiscovery(0.01))
+        assert {row.verdict.route for row in roll.rows} == {route}
+
+
 # Pools ---------------------------------------------------------------------------------------------------------------
 
 
@@ -181,6 +188,13 @@ def test_copies_of_a_session_under_other_names_add_nothing() -> None:
     assert {row.shared_contexts for row in roll.rows} == {6}
 
 
+def test_the_steps_of_an_identity_are_counted_once_however_many_sessions_hold_them() -> None:
+    log = session("one", "acme", steps=40)
+    copies = {f"{i}": [replace(record, session=f"{i}") for record in log] for i in range(10)}
+    [total] = roll_of(Verifier(KEY, registry=REGISTRY), copies).totals
+    assert (len(total.rows), total.steps) == (10, 40)
+
+
 def test_copies_that_disagree_do_not_count_in_a_pool() -> None:
     logs = three_tenants(steps=6, each=12)
     others = {"north": "south", "south": "north", "east": "west", "west": "east"}
@@ -192,6 +206,31 @@ def test_copies_that_disagree_do_not_count_in_a_pool() -> None:
     }
     assert roll_of(Verifier(KEY, registry=REGISTRY), logs).pools != ()
     assert roll_of(Verifier(KEY, registry=REGISTRY), logs | forged).pools == ()
+
+
+def test_no_session_is_named_alone_and_called_too_short() -> None:
+    """A part of a list says more for some payloads than it does on average, so that a log may be named that says too
+    little on average."""
+    logs = {}
+    for name in [f"acme {i}" for i in range(40)]:
+        run = Embedder(KEY, TENANTS["acme"], payload_len=32, scheme="R").session(name)
+        choices = [run.choose({"a": 50, "b": 30, "c": 15, "d": 5}) for _ in range(14)]
+        logs[name] = [choice.record.with_partial_weights({}) for choice in choices]
+    roll = roll_of(Verifier(KEY, registry=REGISTRY), logs, correction=Familywise(1e-2))
+    assert roll.standings[Standing.ATTRIBUTED]
+    assert not [row.name for row in roll.rows if row.verdict.accepted and row.pool is not None]
+
+
+def test_a_pool_that_no_session_speaks_for_is_no_name_among_the_discoveries() -> None:
+    """Sessions of one step, a sixth of them acme's: together they speak for acme, and none of them by itself. The
+    pool is not shown, so the rows that are must not be let off for it."""
+    logs = {"long": session("long", "globex", steps=40)}
+    for i in range(700):
+        logs[f"short {i}"] = session(f"short {i}", "acme" if i % 6 == 0 else "initech", steps=1)
+    registry = Registry(32, [Identity(name, TENANTS[name]) for name in ("acme", "globex")])
+    roll = roll_of(Verifier(KEY, registry=registry), logs, correction=FalseDiscovery(0.1))
+    assert (roll.questions, roll.pools, roll.standings[Standing.ATTRIBUTED]) == (702, (), 1)
+    assert {row.verdict.threshold for row in roll.rows} == {0.1 / 702}
 
 
 def test_pools_are_left_alone_where_nobody_asks_for_them() -> None:

@@ -10,6 +10,7 @@ from agentmark.cli.common import (
     EXIT_NOTHING_USABLE,
     LOG_HELP,
     add_limit_option,
+    file_path,
     limits_of,
     new_command,
     print_json,
@@ -40,7 +41,7 @@ def add_parser(commands: Any) -> None:
         "examples:\n  agentmark chain log.jsonl --public-key 64-HEX-DIGITS\n  agentmark chain folder --skip-bad",
     )
     parser.add_argument(
-        "log", type=Path, nargs="+", help=LOG_HELP + "; several, and folders of them; - is standard input"
+        "log", type=file_path, nargs="+", help=LOG_HELP + "; several, and folders of them; - is standard input"
     )
     parser.add_argument(
         "--public-key",

@@ -65,6 +65,19 @@ def text(word: str) -> str:
     return word
 
 
+def file_name(word: str) -> str:
+    """The type of an argument that is a file or a folder. An empty one, as of a variable that is not set, would be
+    taken for the folder that the command runs in."""
+    if not word:
+        raise argparse.ArgumentTypeError("is empty")
+    return word
+
+
+def file_path(word: str) -> Path:
+    """The same as a path."""
+    return Path(file_name(word))
+
+
 def add_key_option(parser: argparse.ArgumentParser, *, several: bool = False) -> None:
     from agentmark.keys.environment import ENVIRONMENT_VARIABLE
 

@@ -9,8 +9,9 @@ from agentmark.text import spelled_out
 from agentmark.verify.roll import Roll
 from agentmark.verify.stranger import StrangerView, payload_digits
 
-# A spreadsheet takes a cell that begins so for a formula, and runs it. Names and sessions are other people's text.
-FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
+# A spreadsheet takes a cell that begins so for a formula, and runs it; some take the wide signs of East Asian keyboards
+# too. Names and sessions are other people's text.
+FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 
 
 def roll_csv(roll: Roll) -> str:

@@ -1,6 +1,7 @@
 """A roll as lines for a terminal: who was found, how the rows stand, and a row for each session or file."""
 
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from os.path import commonpath
 from pathlib import Path
 from textwrap import wrap
@@ -18,6 +19,8 @@ SHORTEST_ID = 8
 # What one name may take of a table's width.
 WIDEST_NAME = 34
 CUT = "..."
+# Longer cells push the rest of their line aside; they do not widen every line.
+WIDEST_COLUMN = 80
 # Where sentences are broken if nobody knows how wide the terminal is.
 WIDTH = 100
 
@@ -148,10 +151,16 @@ def short_row_names(roll: Roll) -> list[str]:
     names = [row.name for row in roll.rows]
     if roll.by is By.FILE:
         return [printable(name) for name in _below_common_folder(names)]
-    length = SHORTEST_ID
-    while len({name[:length] for name in names}) < len(names):
-        length += 1
+    ordered = sorted(names)
+    # Names that begin alike stand side by side.
+    length = max([SHORTEST_ID, *[_told_apart_at(first, second) for first, second in pairwise(ordered)]])
     return [printable(name[:length]) for name in names]
+
+
+def _told_apart_at(first: str, second: str) -> int:
+    """How many characters it takes to tell these names apart."""
+    places = zip(first, second, strict=False)
+    return next((i for i, (one, other) in enumerate(places, start=1) if one != other), min(len(first), len(second)) + 1)
 
 
 def _below_common_folder(paths: Sequence[str]) -> list[str]:
@@ -170,7 +179,7 @@ def table(rows: Sequence[Sequence[str]], *, right: Iterable[int] = (), width: in
     if width is not None:
         shown = [[_cut(cell, WIDEST_NAME) for cell in row[:-1]] + [row[-1]] for row in shown]
     columns = len(shown[0])
-    widths = [max(len(row[i]) for row in shown) for i in range(columns)]
+    widths = [min(max(len(row[i]) for row in shown), WIDEST_COLUMN) for i in range(columns)]
     aligned = set(right)
     lines = []
     for row in shown:

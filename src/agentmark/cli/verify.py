@@ -23,10 +23,11 @@ from agentmark.cli.roll_report import is_folder
 from agentmark.cli.verify_report import ALL, ReportFiles, named_by, repeating_command, wants_report
 from agentmark.cli.weight_lines import parse_payload
 from agentmark.core.payload import PayloadLike
+from agentmark.core.theory import SMALLEST_RATE
 from agentmark.errors import SettingError
 from agentmark.identity.registry import Registry
 from agentmark.text import counted
-from agentmark.verify.defaults import DEFAULT_OFFSETS, MAX_OFFSETS
+from agentmark.verify.defaults import DEFAULT_OFFSETS, DEFAULT_THRESHOLD, MAX_OFFSETS
 from agentmark.verify.intake import Outcome
 from agentmark.verify.roll import By
 from agentmark.verify.verdict import Standing, Verdict
@@ -115,6 +116,11 @@ def _check_rows(arguments: argparse.Namespace) -> None:
         raise SettingError("--pool", f"is --by all, and not --by {arguments.by}")
     if arguments.csv == STDOUT and arguments.json:
         raise SettingError("--csv", "standard output is taken by --json: give a file")
+    if arguments.fdr is not None:
+        if not SMALLEST_RATE <= arguments.fdr < 1:
+            raise SettingError("--fdr", f"{arguments.fdr:g} is not a rate from {SMALLEST_RATE:g} to below 1")
+        if arguments.threshold != DEFAULT_THRESHOLD:
+            raise SettingError("--fdr", "takes the place of --threshold: give one of them")
     if not _surely_pooled(arguments):
         return
     for name in ("csv", "fdr"):

@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from agentmark.cli.common import LOG_HELP, add_key_option, add_limit_option, new_command, text
+from agentmark.cli.common import LOG_HELP, add_key_option, add_limit_option, file_name, file_path, new_command, text
 from agentmark.cli.verify_report import ALL, add_report_options
 from agentmark.core.work_limit import DEFAULT_WORK_LIMIT
 from agentmark.verify.defaults import DEFAULT_OFFSETS, DEFAULT_THRESHOLD, SEGMENTED_UNASKED
@@ -30,7 +30,7 @@ def add_parser(commands: Any) -> None:
         "  agentmark verify part.jsonl --key key.json --find-offset --session ID",
     )
     parser.add_argument(
-        "log", type=Path, nargs="+", help=LOG_HELP + "; several, and folders of them; - is standard input"
+        "log", type=file_path, nargs="+", help=LOG_HELP + "; several, and folders of them; - is standard input"
     )
     add_key_option(parser, several=True)
     parser.add_argument("--registry", type=Path, metavar="FILE", help="names of the identities")
@@ -117,9 +117,12 @@ def add_parser(commands: Any) -> None:
         help="print the verdict as JSON; with --report or --signed, the whole report. Of several sessions, a line for "
         "each and a last one for all of them",
     )
-    parser.add_argument("--csv", metavar="FILE", help="write a line for each session or file; - is standard output")
+    parser.add_argument(
+        "--csv", type=file_name, metavar="FILE", help="write a line for each session or file; - is standard output"
+    )
     parser.add_argument(
         "--report",
+        type=file_name,
         metavar="FILE",
         help="write a report: one HTML page, or data if the name ends in .json; of several sessions, a folder "
         "(FOLDER/) with an overview and a page for each identity",

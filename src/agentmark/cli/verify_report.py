@@ -116,6 +116,8 @@ def check_output(path: Path, inputs: list[Path]) -> None:
     """Refuse to write where nothing can be, or over what is read."""
     if not path.parent.is_dir():
         raise SettingError(str(path), "there is no such folder")
+    if path.is_dir():
+        raise SettingError(str(path), "is a folder: name a file in it")
     for source in inputs:
         if path.exists() and source.exists() and path.samefile(source):
             raise SettingError(str(path), "is read by this command; it would be overwritten")

@@ -28,6 +28,7 @@ from agentmark.text import shell_path, shell_word
 
 # A command with more files than these names a folder for them.
 FILES_IN_COMMAND, FOLDER = 20, "FOLDER"
+SESSION_OPTION = "--session"
 # Shorter names stand for another party only where they are a word of their own; every text has an "a" in it.
 SHORT_NAME = 4
 
@@ -46,7 +47,6 @@ class _Source:
         self.digest = report_digest(report)
         self.parties = Parties(report["identities"])
         self.rows = {row["number"]: row for row in report["rows"]}
-        self.names = {row["name"] for row in report["rows"]}
         self.file_numbers = {file["path"]: i for i, file in enumerate(report["inputs"], start=1)}
 
 
@@ -75,7 +75,8 @@ class _Extract:
             versions=dict(report["versions"]),
             command=self._command(files, rows),
             folder=files == [FOLDER],
-            keys=sorted({key for row in rows for key in row["key_ids"]}),
+            # Whatever text the records state, if they are read with any key.
+            keys=sorted({self._shown(key, "a key") for row in rows for key in row["key_ids"]}),
             inputs=self._inputs(paths),
             noise_rates=list(report["question"]["noise_rates"]),
             by=report["by"],
@@ -140,11 +141,13 @@ class _Extract:
 
     def _command(self, files: Sequence[str], rows: Sequence[RowPart]) -> str:
         """What gives these sessions again: no option that names another party, or a session that is not here."""
-        foreign = self._source.names - {row["name"] for row in rows}
+        # Judged by file, nobody has looked which sessions a file holds.
+        by_session = self._report["by"] == "session"
+        sessions = [row["name"] for row in rows]
         options = [
             option
             for option in self._report["options"]
-            if not any(self._names_other(word) or word.partition("=")[2] in foreign for word in option)
+            if not any(self._names_other(word) or (by_session and _is_elsewhere(word, sessions)) for word in option)
         ]
         words = [shell_word(word) for option in options for word in option]
         return " ".join(["agentmark verify", *map(shell_path, files), *words])
@@ -165,6 +168,12 @@ class _Extract:
 def _is_in(line: str, paths: Collection[str]) -> bool:
     """Whether a line that was passed over is of one of these files, with which it begins."""
     return any(line[: colon.start()] in paths for colon in re.finditer(":", line))
+
+
+def _is_elsewhere(word: str, sessions: Iterable[str]) -> bool:
+    """Whether an option chooses a session, by the beginning of its id perhaps, and none of these."""
+    option, _, chosen = word.partition("=")
+    return option == SESSION_OPTION and not any(name.startswith(chosen) for name in sessions)
 
 
 def _sentence(report: RollReport, who: IdentityPart) -> str:

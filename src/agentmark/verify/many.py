@@ -85,7 +85,9 @@ def judge_roll(
     pooled: list[WeighedPool] = []
     if asked.short:
         short_logs = [ShortLog(i, ordered[i].state) for i in asked.short]
-        pooled = pool_short_logs(judge, short_logs, asked.pool_len, claim=claim, offered=looks.found_so_far())
+        weighed = pool_short_logs(judge, short_logs, asked.pool_len, claim=claim, offered=looks.found_so_far())
+        # One that no log speaks for is not shown, so it must not count among the names either.
+        pooled = [pool for pool in weighed if pool.explains]
     # (6)
     surpluses = [verdicts[i].surplus for i in asked.usable] + [max([pool.surplus for pool in pooled], default=0.0)]
     final = replace(judge, threshold=correction.settled(surpluses[: asked.count], asked.count))
@@ -124,7 +126,8 @@ class _Questions:
         cls, intakes: Sequence[Intake], judge: Judge, correction: Correction, *, claimed: bool, pools: bool
     ) -> "_Questions":
         usable = tuple([i for i, intake in enumerate(intakes) if intake.used])
-        potential = {i: fsum([step.reading.evidence_bits for step in intakes[i].used if step.reading]) for i in usable}
+        # The most that any payload can have: what is too short by this is never named alone, whatever is drawn.
+        potential = {i: fsum([reading.most_bits for reading in intakes[i].readings]) for i in usable}
 
         def too_short(questions: int) -> list[int]:
             prices = judge.prices.for_tries(correction.tries_paid(questions))
@@ -212,7 +215,9 @@ def _settled(final: Judge, intake: Intake, verdict: Verdict, claim: PayloadLike)
         return restated
     named = [found.payload for found in verdict.found]
     judge = replace(final, work_limit=verdict.work_limit)
-    return judge.verdict(intake, claim, offered=named or [verdict.candidate])
+    again = judge.verdict(intake, claim, offered=named or [verdict.candidate])
+    # It is offered what it found itself: the route is still the one by which that was found.
+    return replace(again, route=verdict.route) if again.candidate == verdict.candidate else again
 
 
 def _commonest_length(intakes: Iterable[Intake]) -> int:

@@ -43,6 +43,12 @@ class RollRow:
         return self.verdict.counts[Outcome.USED]
 
     @property
+    def used_contexts(self) -> frozenset[bytes]:
+        """Which steps these are: copies in other rows are the same."""
+        findings = self.verdict.findings
+        return frozenset([finding.record.context for finding in findings if finding.outcome is Outcome.USED])
+
+    @property
     def set_aside(self) -> int:
         """Records that do not."""
         return self.verdict.record_count - self.used
@@ -120,7 +126,7 @@ class IdentityTotal:
     payload_len: int
     identity: str | None
     revoked_at: str | None
-    # The rows that it is named for, and the usable steps in them.
+    # The rows that it is named for, and the usable steps in them: one that stands in several rows is one.
     rows: tuple[int, ...]
     steps: int
     # The largest bound among these rows, and the pool if there is one.
@@ -183,7 +189,7 @@ class Roll:
                 identity=about[who][0],
                 revoked_at=about[who][1],
                 rows=tuple(rows[who]),
-                steps=sum([self.rows[i].used for i in rows[who]]),
+                steps=len(set().union(*[self.rows[i].used_contexts for i in rows[who]])),
                 worst_rate=rates[who],
                 pooled_rows=pools[who].rows if who in pools else (),
             )
