@@ -286,3 +286,22 @@ def test_a_foreign_line_at_the_head_hides_no_checkpoint(tmp_path: Path) -> None:
         (chain,) = answer.chains
         assert chain["checkpoints"] == 3, head
         assert {finding["kind"]: finding["count"] for finding in chain["findings"]} == {"gap": 1, "unchecked": 9}
+
+
+def test_a_report_on_one_session_rests_on_the_files_that_hold_it(tmp_path: Path) -> None:
+    """A folder holds other files too; they are not what this report is about."""
+    folder = tmp_path / "logs"
+    folder.mkdir()
+    (folder / "a.pdf").write_bytes(b"%PDF-1.7\n")
+    for name in ("b", "c"):
+        with LogWriter(folder / f"{name}.jsonl") as log:
+            for record in marked_log(KEY, steps=40, seed=ord(name)):
+                log.write(replace(record, session=name))
+    case = Case(logs=[folder], keys=[KEY], skip_bad=True, report=ORDER)
+    every, one = case.answer().report, replace(case, sessions=("c",)).answer().report
+    assert every is not None
+    assert one is not None
+    assert [Path(file["path"]).name for file in every["inputs"]] == ["b.jsonl", "c.jsonl", "a.pdf"]
+    assert [Path(file["path"]).name for file in one["inputs"]] == ["c.jsonl"]
+    assert len(one["passed_over"]) == 1
+    assert "inspect" not in render_report(one)

@@ -125,3 +125,11 @@ def test_standard_input_in_every_format(run: Run, tmp_path: Path) -> None:
     status, _, err = run("-", "-", stdin=plain)
     assert status == 2
     assert "-: is standard input, which can be read once; it was given twice" in err
+
+
+def test_a_folder_with_something_else_in_it_says_how_to_go_on(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "scan.pdf").write_bytes(b"%PDF-1.7\n")
+    assert main(["inspect", str(tmp_path)]) == 2
+    assert capsys.readouterr().err.endswith("; --skip-bad passes over what is no log\n")

@@ -170,7 +170,7 @@ class Case:
             made_at=datetime.now(UTC),
             command=order.command,
             key_ids=self.verifier().keys.ids,
-            inputs=material.inputs,
+            inputs=material.evidence,
             case_number=order.case_number,
             author=order.author,
             note=order.note,

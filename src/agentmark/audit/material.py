@@ -88,6 +88,14 @@ class Material:
         """What was not read, in sentences."""
         return [*self.left_out, *[line for log in self.logs for line in log.summary.passed_over]]
 
+    @property
+    def evidence(self) -> list[InputFile]:
+        """The files that a report on these records rests on, and the registry: of chosen sessions those that hold
+        some of them; else all, those without a record last."""
+        holding = {shown(log.path) for log, records in zip(self.logs, self.records, strict=True) if records}
+        first = [file for file in self.inputs if file["kind"] != "log" or file["path"] in holding]
+        return first if self.chosen is not None else [*first, *[file for file in self.inputs if file not in first]]
+
     def changed(self, registry_file: Path | None = None) -> list[str]:
         """Files that are not the same now as before they were read: the digest may not be that of what was judged."""
         later = describe_inputs([log.path for log in self.logs], registry_file) if self.inputs else []

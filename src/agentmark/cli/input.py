@@ -10,6 +10,7 @@ from typing import Any
 from agentmark.cli.common import show_progress
 from agentmark.errors import SettingError
 from agentmark.log.read.files import FoundLogs, find_logs, show_as
+from agentmark.log.read.format import UnknownFormatError
 
 STANDARD_INPUT = Path("-")
 SHOWN_AS = "standard input"
@@ -22,7 +23,12 @@ def given_logs(paths: Sequence[Path], *, skip_bad: bool = False) -> Iterator[Fou
     if list(paths).count(STANDARD_INPUT) > 1:
         raise SettingError("-", "is standard input, which can be read once; it was given twice")
     if STANDARD_INPUT not in paths:
-        yield find_logs(paths, skip_bad=skip_bad)
+        try:
+            yield find_logs(paths, skip_bad=skip_bad)
+        except UnknownFormatError as error:
+            if any(path.is_dir() for path in paths):
+                error.args = (f"{error.short}; --skip-bad passes over what is no log",)
+            raise
         return
     import tempfile
 

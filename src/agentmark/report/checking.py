@@ -64,10 +64,10 @@ def _signature(report: Report | StrangerReport, signed: SignedFile | None) -> st
 
 def _passed_over(report: Report | StrangerReport) -> str:
     logs = [file["path"] for file in report["inputs"] if file["kind"] == "log"]
-    if not report["passed_over"] or not logs:
+    # Each place that was passed over begins with the file it is in, which may be one that the report does not rest on.
+    concerned = [path for path in logs if any(path in place for place in report["passed_over"])]
+    if not concerned:
         return ""
-    # Each place that was passed over begins with the file it is in.
-    concerned = [path for path in logs if any(path in place for place in report["passed_over"])] or logs
     lines = [f"agentmark inspect {shell_path(path)} --skip-bad" for path in concerned[:COMMANDS_SHOWN]]
     return f"<h3>What was passed over</h3>{_block(lines)}<p class=soft>It needs no key.</p>"
 

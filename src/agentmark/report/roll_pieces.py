@@ -27,7 +27,8 @@ ROLL_STYLE = (
     + ROLL_CHART_STYLE
     + """
 a { color:var(--f); } main > h2 { scroll-margin-top:1rem; } .rate, td code.rate { white-space:nowrap; }
-.roll { font-size:.88rem; } .roll td b { font-weight:600; }
+.roll { font-size:.84rem; } .roll td a, .roll td a bdi { overflow-wrap:break-word; }
+.roll td b { font-weight:600; }
 @media screen and (max-width: 620px) {
   .roll td { display:inline; margin-right:.7em; } .roll td:nth-child(2) { font-weight:600; }
   .roll td:nth-child(-n+2)::before { content:none !important; } .roll td.n { white-space:normal; }
