@@ -50,7 +50,7 @@ and are made without the key, from what is public: its id, and the formats. Each
 reads logs, in a process of its own.
 
 The bounds: at most {MAX_CPU_S:.0f} s of processor time, at most {MAX_MB:.0f} MB of memory at the peak, and an end \
-that the help documents (exit 0, 1 or 2, no traceback). What is beyond them is in bold. Written by `make hostile`, \
+that the help documents (exit 0 to 3, no traceback). What is beyond them is in bold. Written by `make hostile`, \
 which fails if anything is; [testing](testing.md) says how the same is fuzzed.
 
 The verdicts are read with the default settings; with control and report, from Python, and by `inspect`, broken \

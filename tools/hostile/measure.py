@@ -12,7 +12,7 @@ from pathlib import Path
 
 MB = 1_000_000
 # What the command line documents: attributed or done, not attributed or findings, bad input.
-TYPED_EXITS = (0, 1, 2)
+TYPED_EXITS = (0, 1, 2, 3)
 _PAUSE_S = 0.02
 
 
