@@ -21,6 +21,11 @@ def start() -> int:
         _ignore_interrupts()
     except KeyboardInterrupt:
         _leave()
+    except RuntimeError as error:
+        # What Python makes of an interrupt that meets it where a class is made, in a module that is loaded.
+        if isinstance(error.__cause__, KeyboardInterrupt):
+            _leave()
+        raise
     return status
 
 

@@ -172,6 +172,33 @@ def test_ctrl_c_is_answered_at_any_moment_of_the_start(tmp_path: Path) -> None:
     assert len(answered) >= 30
 
 
+MEETS_A_CLASS = """
+import sys
+from agentmark.__main__ import start
+
+class Interrupted:
+    def __set_name__(self, owner, name):
+        raise KeyboardInterrupt
+
+class Finder:
+    def find_spec(self, name, path=None, target=None):
+        if name == module:
+            type("Made", (), {"attribute": Interrupted()})
+
+module = sys.argv.pop(1)
+sys.meta_path.insert(0, Finder())
+sys.exit(start())
+"""
+
+
+@pytest.mark.parametrize("module", ["agentmark.cli", "agentmark.cli.verify_options"])
+def test_an_interrupt_that_meets_python_where_a_class_is_made_is_an_interrupt(module: str) -> None:
+    """Before 3.12 Python makes a RuntimeError of it."""
+    words = [sys.executable, "-c", MEETS_A_CLASS, module, "verify", "--help"]
+    done = subprocess.run(words, capture_output=True, check=False, timeout=60)
+    assert (done.returncode, done.stdout, done.stderr) == (130, b"", b"agentmark: interrupted\n")
+
+
 def test_an_interrupt_that_meets_python_in_a_finaliser_is_not_lost() -> None:
     """Python itself would print where it was, and go on."""
     code = """

@@ -71,15 +71,23 @@ def _answer(words: Sequence[str]) -> int:
             _drop_output()
         where = "" if error.filename is None else f"{os.fsdecode(error.filename)}: "
         print(f"agentmark: {_worded(f'{where}{error.strerror or error}')}", file=sys.stderr)
-    except Exception:
-        import traceback
-
-        # A fault of ours must not look like "not attributed", which is Python's own exit status for it.
-        traceback.print_exc()
-        return EXIT_FAULT
+    except Exception as error:
+        return _fault(error)
     else:
         return status
     return EXIT_BAD_INPUT
+
+
+def _fault(error: Exception) -> int:
+    """A fault of ours must not look like "not attributed", which is Python's own exit status for it."""
+    # What Python makes of an interrupt that meets it where a class is made, in a module that is loaded.
+    if isinstance(error.__cause__, KeyboardInterrupt):
+        print("agentmark: interrupted", file=sys.stderr)
+        return EXIT_INTERRUPTED
+    import traceback
+
+    traceback.print_exc()
+    return EXIT_FAULT
 
 
 def _check_words(words: Sequence[str]) -> None:
