@@ -1,7 +1,7 @@
 """What `agentmark inspect` finds in logs, without a key."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -72,6 +72,8 @@ class Inspection:
     places: tuple[str, ...]
     # What becomes of each record that no verifier would count.
     outcomes: tuple[str | None, ...]
+    # What each of the others says, in bits, if it agrees.
+    expected: tuple[float, ...]
 
     @classmethod
     def read(cls, found: FoundLogs, *, skip_bad: bool, limits: Limits, progress: Progress) -> "Inspection":
@@ -90,12 +92,17 @@ class Inspection:
             held = log.summary
             files.append(FileRow(path=name, format=held.format, record_count=held.record_count, skipped=held.skipped))
             passed_over += held.passed_over
+        outcomes = outcomes_without_key(records)
         return cls(
             files=tuple(files),
             passed_over=tuple(passed_over),
             records=tuple(records),
             places=tuple(places),
-            outcomes=tuple([None if outcome is None else str(outcome) for outcome in outcomes_without_key(records)]),
+            outcomes=tuple([None if outcome is None else str(outcome) for outcome in outcomes]),
+            # Once: with R it takes longer than to read the record.
+            expected=tuple(
+                [_expected(r) if outcome is None else 0.0 for r, outcome in zip(records, outcomes, strict=True)]
+            ),
         )
 
     def only(self, wanted: str) -> "Inspection":
@@ -109,6 +116,7 @@ class Inspection:
             records=tuple([self.records[i] for i in mine]),
             places=tuple([self.places[i] for i in mine]),
             outcomes=tuple([self.outcomes[i] for i in mine]),
+            expected=tuple([self.expected[i] for i in mine]),
         )
 
     @property
@@ -127,12 +135,12 @@ class Inspection:
 
     @property
     def groups(self) -> list[Group]:
-        marked: dict[tuple[str, str, int], list[StepRecord]] = defaultdict(list)
-        for record, outcome in zip(self.records, self.outcomes, strict=True):
+        marked: dict[tuple[str, str, int], list[int]] = defaultdict(list)
+        for i, record in enumerate(self.records):
             mine = marked[record.key_id, record.scheme, record.payload_len]
-            if outcome is None:
-                mine.append(record)
-        return [_group(*key, marked[key]) for key in sorted(marked)]
+            if self.outcomes[i] is None:
+                mine.append(i)
+        return [self._group(*key, marked[key]) for key in sorted(marked)]
 
     @property
     def sessions(self) -> list[SessionRow]:
@@ -144,17 +152,29 @@ class Inspection:
 
     def _row(self, session: str, mine: Sequence[int]) -> SessionRow:
         records = [self.records[i] for i in mine]
-        marked = [self.records[i] for i in mine if self.outcomes[i] is None]
         return SessionRow(
             session=session,
             records=len(records),
             steps=len({(record.key_id, record.context) for record in records}),
-            marked_steps=len(marked),
+            marked_steps=[self.outcomes[i] for i in mine].count(None),
             key_ids=tuple(sorted({record.key_id for record in records})),
             schemes=tuple(sorted({record.scheme for record in records})),
             payload_lens=tuple(sorted({record.payload_len for record in records})),
-            expected_evidence=expected_evidence(marked),
+            expected_evidence=sum([self.expected[i] for i in mine]),
             files=tuple(dict.fromkeys([self.places[i] for i in mine])),
+        )
+
+    def _group(self, key_id: str, scheme: str, payload_len: int, marked: Sequence[int]) -> Group:
+        lists = [distribution for i in marked if (distribution := self.records[i].distribution) is not None]
+        count = max(1, len(marked))
+        return Group(
+            key_id=key_id,
+            scheme=scheme,
+            payload_len=payload_len,
+            marked_steps=len(marked),
+            mean_candidates=sum(map(len, lists)) / count,
+            mean_entropy=sum(map(entropy, lists)) / count,
+            expected_evidence=sum([self.expected[i] for i in marked]),
         )
 
     def as_dict(self) -> dict[str, Any]:
@@ -170,23 +190,8 @@ class Inspection:
         }
 
 
-def expected_evidence(marked: Iterable[StepRecord]) -> float:
-    """In bits, if every one of these steps agrees."""
-    return sum([SCHEMES[r.scheme].capacity(r.distribution) for r in marked if r.distribution is not None])
-
-
-def _group(key_id: str, scheme: str, payload_len: int, marked: Sequence[StepRecord]) -> Group:
-    lists = [record.distribution for record in marked if record.distribution is not None]
-    count = max(1, len(marked))
-    return Group(
-        key_id=key_id,
-        scheme=scheme,
-        payload_len=payload_len,
-        marked_steps=len(marked),
-        mean_candidates=sum(map(len, lists)) / count,
-        mean_entropy=sum(map(entropy, lists)) / count,
-        expected_evidence=expected_evidence(marked),
-    )
+def _expected(record: StepRecord) -> float:
+    return 0.0 if record.distribution is None else SCHEMES[record.scheme].capacity(record.distribution)
 
 
 def _rounded(content: dict[str, Any]) -> dict[str, Any]:
