@@ -17,6 +17,7 @@ RANKS = (
     ("errors", "files", "text", "times"),
     ("record",),
     ("keys", "identity"),
+    ("disclosure",),
     ("embed", "verify", "chain", "elicit"),
     ("log", "wire", "report"),
     ("decide", "audit", "power"),
@@ -32,6 +33,7 @@ DOORS = {("cli", "demo"), ("__main__", "cli")}
 # Inside a room: modules (or folders) import those of lower ranks, and those of their own line as far as no cycle forms.
 INNER_RANKS = {
     "embed": (("session",), ("embedder",)),
+    "disclosure": (("digest",), ("document",), ("make", "check")),
     "chain": (("links", "findings"), ("checkpoint",), ("state",), ("session", "writer"), ("check",)),
     "verify": (
         ("work", "defaults"),

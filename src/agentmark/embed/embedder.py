@@ -12,7 +12,7 @@ from agentmark.embed.session import SESSION_NONCE_SIZE, Session
 from agentmark.errors import SettingError
 from agentmark.identity.errors import RegistryError
 from agentmark.identity.registry import Registry
-from agentmark.keys.shared import SharedKey
+from agentmark.keys.key import Key
 
 _logger = logging.getLogger(__name__)
 
@@ -22,7 +22,7 @@ class Embedder:
 
     def __init__(
         self,
-        key: SharedKey,
+        key: Key,
         payload: PayloadLike = None,
         *,
         payload_len: int | None = None,
