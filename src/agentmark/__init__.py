@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from agentmark.identity.errors import RegistryError
     from agentmark.identity.registry import Identity, Registry
     from agentmark.keys.errors import KeyFileError
+    from agentmark.keys.marking import MarkingKey
+    from agentmark.keys.public import PublicKey
     from agentmark.keys.shared import SharedKey
     from agentmark.keys.signing import SigningError, SigningKey
     from agentmark.log.jsonl import LogWriter
@@ -60,6 +62,7 @@ _HOMES = {
     "Limits": "agentmark.log.read.limits",
     "LogWriter": "agentmark.log.jsonl",
     "LostPlace": "agentmark.audit.case",
+    "MarkingKey": "agentmark.keys.marking",
     "MissingExtraError": "agentmark.errors",
     "Monitor": "agentmark.verify.monitor",
     "MonitorStateError": "agentmark.verify.monitor",
@@ -68,6 +71,7 @@ _HOMES = {
     "PayloadError": "agentmark.core.errors",
     "Placement": "agentmark.verify.verdict",
     "Proposals": "agentmark.elicit.proposals",
+    "PublicKey": "agentmark.keys.public",
     "RecordError": "agentmark.record",
     "RecordVersionError": "agentmark.record",
     "Registry": "agentmark.identity.registry",
@@ -130,6 +134,7 @@ __all__ = [
     "Limits",
     "LogWriter",
     "LostPlace",
+    "MarkingKey",
     "MissingExtraError",
     "Monitor",
     "MonitorStateError",
@@ -138,6 +143,7 @@ __all__ = [
     "PayloadError",
     "Placement",
     "Proposals",
+    "PublicKey",
     "RecordError",
     "RecordVersionError",
     "Registry",

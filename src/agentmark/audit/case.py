@@ -26,7 +26,7 @@ from agentmark.core.payload import PayloadLike
 from agentmark.core.work_limit import DEFAULT_WORK_LIMIT
 from agentmark.errors import SettingError
 from agentmark.identity.registry import Registry
-from agentmark.keys.shared import SharedKey
+from agentmark.keys.key import Key
 from agentmark.keys.signing import check_public_key
 from agentmark.log.read.limits import DEFAULT_LIMITS, Limits
 from agentmark.record import StepRecord
@@ -78,7 +78,7 @@ class Case:
     logs: Sequence[str | Path]
     # What in the folders cannot be a log, in sentences, if that was looked for before.
     left_out: Sequence[str] = ()
-    keys: Sequence[SharedKey]
+    keys: Sequence[Key]
     registry: Registry | None = None
     # The file it came from, for a report to state its digest.
     registry_file: Path | None = None

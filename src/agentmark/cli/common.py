@@ -12,7 +12,7 @@ from agentmark.errors import SettingError
 from agentmark.text import spelled_out, spelled_out_json
 
 if TYPE_CHECKING:
-    from agentmark.keys.shared import SharedKey
+    from agentmark.keys.key import Key
     from agentmark.log.read.limits import Limits
 
 EXIT_DONE = EXIT_ATTRIBUTED = 0
@@ -91,15 +91,16 @@ def add_key_option(parser: argparse.ArgumentParser, *, several: bool = False) ->
     )
 
 
-def load_keys(arguments: argparse.Namespace) -> "list[SharedKey]":
+def load_keys(arguments: argparse.Namespace) -> "list[Key]":
+    from agentmark.keys.load import load_key
     from agentmark.keys.shared import SharedKey
 
     if not arguments.key:
         return [SharedKey.from_environment()]
-    return [SharedKey.load(path) for path in arguments.key]
+    return [load_key(path) for path in arguments.key]
 
 
-def load_one_key(arguments: argparse.Namespace) -> "SharedKey":
+def load_one_key(arguments: argparse.Namespace) -> "Key":
     keys = load_keys(arguments)
     if len(keys) > 1:
         raise SettingError("--key", "this command takes one")

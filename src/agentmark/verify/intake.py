@@ -12,7 +12,7 @@ from math import fsum
 
 from agentmark.core.schemes import SCHEMES
 from agentmark.core.symbols import Reading
-from agentmark.keys.shared import SharedKey
+from agentmark.keys.key import Key
 from agentmark.record import StepRecord
 from agentmark.verify.keyring import Keyring
 from agentmark.verify.work import Work
@@ -109,7 +109,7 @@ def read_record(record: StepRecord, keys: Keyring, work: Work | None = None) -> 
     return read_step(record, key, record.payload_len)
 
 
-def read_step(record: StepRecord, key: SharedKey, payload_len: int) -> Step:
+def read_step(record: StepRecord, key: Key, payload_len: int) -> Step:
     """Recompute one step's draws: equations from F, a set of symbols from R, soft symbols from a part of a list."""
     scheme = SCHEMES[record.scheme]
     step_key = key.step_key(record.context, payload_len)

@@ -6,6 +6,7 @@ from hashlib import blake2b
 
 from agentmark.core.prf import DIGEST_SIZE
 from agentmark.errors import SettingError
+from agentmark.keys.key import Key
 from agentmark.keys.shared import SharedKey
 from agentmark.record import StepRecord
 
@@ -19,27 +20,28 @@ SEAL_SIZE = 32
 class Keyring:
     """The keys of one question. Each record is read with the key it names, or all with one key."""
 
-    def __init__(self, keys: SharedKey | Iterable[SharedKey], *, any_key_id: bool = False) -> None:
+    def __init__(self, keys: Key | Iterable[Key], *, any_key_id: bool = False) -> None:
         """`any_key_id` reads every record with the one key given, for logs whose key ids were altered or lost."""
-        held = [keys] if isinstance(keys, SharedKey) else list(keys)
+        held = list(keys) if isinstance(keys, Iterable) else [keys]
         if not held:
             raise SettingError("key", "a verifier needs at least one")
         if any_key_id and len(held) > 1:
             raise SettingError("any_key_id", "reads all records with one key; pass exactly one")
-        self._by_id = {key.id: key for key in held}
-        self._any_key = held[0] if any_key_id else None
+        self._by_id: dict[str, Key] = {key.id: key for key in held}
+        self._any_key: Key | None = held[0] if any_key_id else None
 
     @property
     def ids(self) -> tuple[str, ...]:
         """The ids of the keys, in the order given."""
         return tuple(self._by_id)
 
-    def key_for(self, record: StepRecord) -> SharedKey | None:
+    def key_for(self, record: StepRecord) -> Key | None:
         """None for a record of another key: its randomness is not ours to recompute."""
         return self._any_key or self._by_id.get(record.key_id)
 
     def strangers(self) -> "Keyring":
-        """Fresh random keys in place of these: what they find in a log is what a stranger's key finds in it."""
+        """Fresh random keys in place of these: what they find in a log is what a stranger's key finds in it. Shared
+        keys serve for marking keys too: a step key of either is 32 bytes that nobody foresees."""
         twin = copy(self)
         twin._by_id = {key_id: SharedKey.generate() for key_id in self._by_id}
         twin._any_key = SharedKey.generate() if self._any_key is not None else None

@@ -17,7 +17,7 @@ from agentmark.core.payload import PayloadLike
 from agentmark.core.strict_json import StrictJsonError, parse_json
 from agentmark.core.theory import false_positive_rate
 from agentmark.identity.registry import Registry
-from agentmark.keys.shared import SharedKey
+from agentmark.keys.key import Key
 from agentmark.record import StepRecord
 from agentmark.text import counted, listed
 from agentmark.verify.arrivals import ENTRY_SIZE, RETRACTIONS, Arrival, Contexts
@@ -178,7 +178,7 @@ class Monitor:
 
     def __init__(
         self,
-        keys: SharedKey | Iterable[SharedKey],
+        keys: Key | Iterable[Key],
         *,
         claim: PayloadLike = None,
         registry: Registry | None = None,
@@ -339,7 +339,7 @@ class Monitor:
     def from_bytes(
         cls,
         data: bytes,
-        keys: SharedKey | Iterable[SharedKey],
+        keys: Key | Iterable[Key],
         *,
         claim: PayloadLike = None,
         registry: Registry | None = None,

@@ -23,7 +23,7 @@ from agentmark.core.payload import PayloadLike, check_payload_len
 from agentmark.core.work_limit import DEFAULT_WORK_LIMIT
 from agentmark.errors import SettingError
 from agentmark.identity.registry import Registry
-from agentmark.keys.shared import SharedKey
+from agentmark.keys.key import Key
 from agentmark.record import StepRecord
 from agentmark.verify.defaults import DEFAULT_OFFSETS, DEFAULT_THRESHOLD, MAX_OFFSETS
 from agentmark.verify.intake import Intake, reading_cost
@@ -44,7 +44,7 @@ class Verifier:
 
     def __init__(
         self,
-        key: SharedKey | Iterable[SharedKey],
+        key: Key | Iterable[Key],
         *,
         payload_len: int | None = None,
         threshold: float = DEFAULT_THRESHOLD,
