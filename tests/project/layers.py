@@ -35,7 +35,7 @@ INNER_RANKS = {
     "chain": (("links", "findings"), ("checkpoint",), ("state",), ("session", "writer"), ("check",)),
     "verify": (
         ("work", "defaults"),
-        ("readings", "reading_bytes"),
+        ("readings", "reading_bytes", "packed"),
         ("search", "keyring", "prices"),
         ("intake", "candidates", "stranger"),
         ("state", "sorted_log", "verdict", "tamper", "arrivals"),

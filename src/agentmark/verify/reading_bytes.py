@@ -18,7 +18,7 @@ _NO_READING, _SYMBOL_SET, _SOFT_SYMBOLS = range(3)
 # As many rows as the largest bin of a list needs.
 MOST_ROWS = MAX_BEHAVIORS.bit_length()
 # Rounding may lift the mean of soft values above 1 by this much.
-_MEAN_SLACK = 1e-9
+MEAN_SLACK = 1e-9
 
 
 def count_bytes(count: int) -> bytes:
@@ -79,7 +79,7 @@ def _set(rows: tuple[int, ...], pad: int, symbols: int, where: str) -> SymbolSet
 def _soft(rows: tuple[int, ...], pad: int, values: tuple[float, ...], where: str) -> SoftSymbols:
     # Each step's e-value has mean 1 at most (law L8): evidence that was made up would not.
     valid = all(isfinite(value) and value >= 0 for value in values)
-    if not valid or fsum(values) > len(values) * (1 + _MEAN_SLACK):
+    if not valid or fsum(values) > len(values) * (1 + MEAN_SLACK):
         raise StateError(f"record {where}: values that are no e-values")
     return SoftSymbols(rows, pad, values)
 
@@ -87,9 +87,9 @@ def _soft(rows: tuple[int, ...], pad: int, values: tuple[float, ...], where: str
 # Many readings, as columns: what is said of all steps stands together, so that an engine over columns can take it as
 # it is. Little-endian throughout.
 
-_PACKED = b"AMRD\x01"
-_PACKED_HEAD = Struct("<QI")
-_EQUATIONS, _SET, _SOFT = range(3)
+PACKED = b"AMRD\x01"
+PACKED_HEAD = Struct("<QI")
+EQUATIONS, SYMBOLS, SOFT = range(3)
 SET_SIZE = SYMBOL_COUNT // 8
 
 
@@ -111,19 +111,19 @@ def pack_readings(readings: Iterable[Reading], payload_len: int) -> bytes:
     for reading in log:
         symbol = 0
         if not isinstance(reading, SymbolSet):
-            kinds.append(_SOFT)
+            kinds.append(SOFT)
             values.append(_little("d", reading.values))
         elif reading.symbol_count == 1:
-            kinds.append(_EQUATIONS)
+            kinds.append(EQUATIONS)
             symbol = reading.symbols.bit_length() - 1
         else:
-            kinds.append(_SET)
+            kinds.append(SYMBOLS)
             sets.append(reading.symbols.to_bytes(SET_SIZE, "little"))
         widths.append(len(reading.rows))
         pads.append(reading.pad)
         symbols.append(symbol)
         rows += [row.to_bytes(size, "little") for row in reading.rows]
-    head = _PACKED + _PACKED_HEAD.pack(len(log), payload_len)
+    head = PACKED + PACKED_HEAD.pack(len(log), payload_len)
     return (
         head
         + bytes(kinds)
@@ -136,34 +136,36 @@ def pack_readings(readings: Iterable[Reading], payload_len: int) -> bytes:
 
 def unpack_readings(data: bytes, payload_len: int) -> list[Reading]:
     """The readings that these bytes are of; StateError if they are of none, or of another payload length."""
-    if not data.startswith(_PACKED):
+    if not data.startswith(PACKED):
         raise StateError("not readings of version 1")
-    source = Source(data, len(_PACKED))
-    count, length = _PACKED_HEAD.unpack(source.take(_PACKED_HEAD.size))
+    source = Source(data, len(PACKED))
+    count, length = PACKED_HEAD.unpack(source.take(PACKED_HEAD.size))
     if length != payload_len:
         raise StateError(f"readings of {length} bits where {payload_len} were expected")
     kinds, widths = source.take(count), source.take(count)
     pads, symbols = _numbers("I", source.take(4 * count)), _numbers("I", source.take(4 * count))
-    if any(kind > _SOFT for kind in kinds):
+    if any(kind > SOFT for kind in kinds):
         raise StateError("readings of an unknown kind")
     size = row_size(payload_len)
     rows = [int.from_bytes(source.take(size), "little") for _ in range(sum(widths))]
-    sets = iter([int.from_bytes(source.take(SET_SIZE), "little") for _ in range(kinds.count(_SET))])
-    values = iter([_numbers("d", source.take(8 * SYMBOL_COUNT)) for _ in range(kinds.count(_SOFT))])
+    sets = iter([int.from_bytes(source.take(SET_SIZE), "little") for _ in range(kinds.count(SYMBOLS))])
+    values = iter([_numbers("d", source.take(8 * SYMBOL_COUNT)) for _ in range(kinds.count(SOFT))])
     source.expect_end()
     readings: list[Reading] = []
     at = 0
     for i, kind in enumerate(kinds):
         own = tuple(rows[at : at + widths[i]])
         at += widths[i]
-        _check_rows(own, pads[i], payload_len, soft=kind == _SOFT, where=f"{i + 1} of packed readings")
-        if kind != _EQUATIONS and symbols[i]:
+        _check_rows(own, pads[i], payload_len, soft=kind == SOFT, where=f"{i + 1} of packed readings")
+        if kind != EQUATIONS and symbols[i]:
             raise StateError(f"record {i + 1} of packed readings: a symbol beside several")
-        if kind == _SOFT:
+        if kind == SOFT:
             readings.append(_soft(own, pads[i], tuple(next(values)), f"{i + 1} of packed readings"))
         else:
-            possible = 1 << symbols[i] if kind == _EQUATIONS and symbols[i] >> len(own) == 0 else 0
-            readings.append(_set(own, pads[i], next(sets) if kind == _SET else possible, f"{i + 1} of packed readings"))
+            possible = 1 << symbols[i] if kind == EQUATIONS and symbols[i] >> len(own) == 0 else 0
+            readings.append(
+                _set(own, pads[i], next(sets) if kind == SYMBOLS else possible, f"{i + 1} of packed readings")
+            )
     return readings
 
 
