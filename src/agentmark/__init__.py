@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     from agentmark.decide.decider import Decider
     from agentmark.decide.decision import Decision
     from agentmark.decide.stats import Stats
+    from agentmark.disclosure.check import DisclosedSteps
+    from agentmark.disclosure.document import Disclosure, DisclosureError
+    from agentmark.disclosure.make import disclose
     from agentmark.elicit.errors import ElicitationError
     from agentmark.elicit.proposals import Proposals
     from agentmark.elicit.situation import ToolCall
@@ -53,6 +56,9 @@ _HOMES = {
     "ContextError": "agentmark.core.errors",
     "Decider": "agentmark.decide.decider",
     "Decision": "agentmark.decide.decision",
+    "DisclosedSteps": "agentmark.disclosure.check",
+    "Disclosure": "agentmark.disclosure.document",
+    "DisclosureError": "agentmark.disclosure.document",
     "DistributionError": "agentmark.core.errors",
     "ElicitationError": "agentmark.elicit.errors",
     "Embedder": "agentmark.embed.embedder",
@@ -93,6 +99,7 @@ _HOMES = {
     "UnreadLogError": "agentmark.log.read.open",
     "Verdict": "agentmark.verify.verdict",
     "Verifier": "agentmark.verify.verifier",
+    "disclose": "agentmark.disclosure.make",
     "open_log": "agentmark.log.read.open",
     "read_log": "agentmark.log.read.open",
     "verify_chain": "agentmark.chain.check",
@@ -125,6 +132,9 @@ __all__ = [
     "ContextError",
     "Decider",
     "Decision",
+    "DisclosedSteps",
+    "Disclosure",
+    "DisclosureError",
     "DistributionError",
     "ElicitationError",
     "Embedder",
@@ -166,6 +176,7 @@ __all__ = [
     "Verdict",
     "Verifier",
     "__version__",
+    "disclose",
     "open_log",
     "read_log",
     "verify_chain",

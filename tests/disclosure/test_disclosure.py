@@ -63,9 +63,9 @@ def test_copies_are_listed_once_and_so_are_proofs_of_one_step() -> None:
     later = LOG[0].with_enforced(False)
     other_choice = replace(LOG[0], behavior="pay" if LOG[0].behavior != "pay" else "book")
     disclosed = disclose([LOG[0], LOG[0], later, other_choice], KEY)
-    # Whether the agent obeyed is not part of the digest; the choice is.
-    assert len(disclosed.entries) == 2
-    assert disclosed.entries[0].proof == disclosed.entries[1].proof
+    # A copy is listed once; one that says the agent did not obey, or chose otherwise, is another record.
+    assert len(disclosed.entries) == 3
+    assert len({entry.proof for entry in disclosed.entries}) == 1
 
 
 def test_records_that_are_not_listed_are_told_apart_from_those_that_were_altered() -> None:

@@ -21,7 +21,7 @@ from blocks import ROOT, Block, Command, blocks_of, commands_of, name_of, pages,
 PAGES = {name_of(page): page for page in pages()}
 RUN_BLOCKS = Path(__file__).with_name("run_blocks.py")
 # Extras that take seconds to install. With others, a page runs in `make test-docs`.
-SMALL = {"http", "signed"}
+SMALL = {"http", "public", "signed"}
 # So do pages whose commands simulate for half a minute.
 LONG = {"docs/power.md", "docs/production.md"}
 PATIENCE_S = 3600

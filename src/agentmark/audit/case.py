@@ -24,9 +24,9 @@ from agentmark.audit.progress import Progress, Silent
 from agentmark.audit.stretches import find_segments
 from agentmark.core.payload import PayloadLike
 from agentmark.core.work_limit import DEFAULT_WORK_LIMIT
+from agentmark.disclosure.basis import PublicBasis
 from agentmark.errors import SettingError
 from agentmark.identity.registry import Registry
-from agentmark.keys.key import Key
 from agentmark.keys.signing import check_public_key
 from agentmark.log.read.limits import DEFAULT_LIMITS, Limits
 from agentmark.record import StepRecord
@@ -34,6 +34,7 @@ from agentmark.report.chain_part import ChainPart
 from agentmark.report.provenance import Provenance
 from agentmark.verify.defaults import DEFAULT_OFFSETS, DEFAULT_THRESHOLD, MAX_OFFSETS
 from agentmark.verify.intake import Intake
+from agentmark.verify.keyring import AnyKey
 from agentmark.verify.verdict import Placement, Verdict
 from agentmark.verify.verifier import Verifier
 from agentmark.verify.work import Work, reading_work
@@ -78,7 +79,9 @@ class Case:
     logs: Sequence[str | Path]
     # What in the folders cannot be a log, in sentences, if that was looked for before.
     left_out: Sequence[str] = ()
-    keys: Sequence[Key]
+    keys: Sequence[AnyKey]
+    # With disclosures in place of keys: what the verdict rests on, and what is paid for it.
+    basis: PublicBasis | None = None
     registry: Registry | None = None
     # The file it came from, for a report to state its digest.
     registry_file: Path | None = None
@@ -116,7 +119,7 @@ class Case:
 
     def verifier(self) -> Verifier:
         """The verifier of this question; what it cannot mean is refused here."""
-        return Verifier(
+        verifier = Verifier(
             self.keys,
             payload_len=self.payload_len,
             threshold=self.threshold,
@@ -125,6 +128,7 @@ class Case:
             any_key_id=self.any_key_id,
             work_limit=self.work_limit,
         )
+        return verifier if self.basis is None else verifier.for_tries(self.basis.tries)
 
     def read(self, progress: Progress | None = None) -> Material:
         """Read the logs, and keep the sessions that are asked about."""
@@ -182,6 +186,10 @@ class Answer:
     """All that there is to say: the verdict, what it is compared with, and what else the logs show."""
 
     verdict: Verdict
+    # In public mode, against whom it holds.
+    basis: PublicBasis | None = None
+    # What was disclosed and is not here, in sentences.
+    missing: Sequence[str] = ()
     control: Verdict | None = None
     place: Placement | None = None
     chains: Sequence[ChainPart] = ()
@@ -201,6 +209,7 @@ class Answer:
             "control": None if self.control is None else self.control.as_dict(),
             "place": None if self.place is None else {"offset": self.place.offset, "tried": self.place.tried},
             "chains": list(self.chains),
+            "rests_on": None if self.basis is None else self.basis.as_dict() | {"missing": list(self.missing)},
         }
 
 
@@ -228,6 +237,8 @@ class _Inquiry:
         intake = verifier.sort_out(self._engine.take_in(parts if needed else [], verifier.keys, self._reading_work()))
         answer = Answer(
             verdict=verifier.judge.verdict(intake, case.claim) if place is None else place.verdict,
+            basis=case.basis,
+            missing=self._material.missing(case.keys),
             place=place,
             claim=case.claim_in_words,
             claim_taken_as=case.claim_taken_as,
@@ -274,10 +285,11 @@ class _Inquiry:
             claim_taken_as=answer.claim_taken_as,
             registry_size=self._case.registry_size,
             place=None if lost is None or answer.place is None else (lost.session, answer.place),
-            findings=[*hints, *self._material.changed(self._case.registry_file)],
+            findings=[*hints, *answer.missing, *self._material.changed(self._case.registry_file)],
             passed_over=answer.passed_over,
             segments=segments,
             chains=answer.chains,
+            rests_on=None if answer.basis is None else answer.basis.sentence,
         )
 
     def _stranger_report(self, order: ReportOrder, answer: Answer, verifier: Verifier) -> "StrangerReport":

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from agentmark.audit.progress import Progress, Silent
 from agentmark.audit.sessions import find_session
+from agentmark.disclosure.check import DisclosedSteps
 from agentmark.log.read.events import Entry
 from agentmark.log.read.files import find_logs, shown
 from agentmark.log.read.limits import DEFAULT_LIMITS, Limits
@@ -82,6 +83,12 @@ class Material:
     def key_ids(self) -> list[str]:
         """The keys that the records state."""
         return sorted({record.key_id for records in self.records for record in records})
+
+    def missing(self, keys: Iterable[object]) -> list[str]:
+        """Of disclosures: which of their records are in none of the files, in sentences."""
+        records = [record for log in self.logs for record in log.records]
+        sentences = [key.missing(records) for key in keys if isinstance(key, DisclosedSteps)]
+        return [sentence for sentence in sentences if sentence is not None]
 
     @property
     def passed_over(self) -> list[str]:

@@ -20,6 +20,7 @@ from agentmark.audit.case import CONTROL_PART, Case
 from agentmark.audit.engine import Engine, PlainEngine
 from agentmark.audit.material import Material, Part
 from agentmark.audit.progress import Progress, Silent
+from agentmark.disclosure.basis import PublicBasis
 from agentmark.errors import SettingError
 from agentmark.report.chain_part import ChainPart
 from agentmark.verify.correction import Correction, Familywise
@@ -75,6 +76,10 @@ class RollAnswer:
     """All that there is to say: the roll, what it is compared with, and what else the files show."""
 
     roll: Roll
+    # In public mode, against whom it holds.
+    basis: PublicBasis | None = None
+    # What was disclosed and is not here, in sentences.
+    missing: Sequence[str] = ()
     control: ControlRoll | None = None
     chains: Sequence[ChainPart] = ()
     claim: str | None = None
@@ -109,6 +114,8 @@ class _RollInquiry:
         order = case.report
         answer = RollAnswer(
             roll=self._judged(verifier.keys, self._reading_work()),
+            basis=case.basis,
+            missing=self._material.missing(case.keys),
             chains=self._material.chains(case.public_keys),
             claim=case.claim_in_words,
             claim_taken_as=case.claim_taken_as,
@@ -129,7 +136,12 @@ class _RollInquiry:
                 claim_taken_as=answer.claim_taken_as,
                 registry_size=case.registry_size,
                 options=self._asked.options,
-                findings=[*self._chain_sentences(answer.chains), *self._material.changed(case.registry_file)],
+                findings=[
+                    *self._basis_sentences(),
+                    *answer.missing,
+                    *self._chain_sentences(answer.chains),
+                    *self._material.changed(case.registry_file),
+                ],
                 passed_over=answer.passed_over,
                 for_stranger=order.for_stranger,
             )
@@ -167,6 +179,9 @@ class _RollInquiry:
 
     def _reading_work(self) -> Work:
         return reading_work(self._case.work_limit, self._material.size_on_disk)
+
+    def _basis_sentences(self) -> list[str]:
+        return [] if self._case.basis is None else [self._case.basis.sentence]
 
     @staticmethod
     def _chain_sentences(chains: Sequence[ChainPart]) -> list[str]:

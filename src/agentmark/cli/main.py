@@ -22,6 +22,7 @@ SUMMARIES = {
     "identity": "Issue, revoke or list the identities of a registry: a file of lines, or a SQLite table.",
     "embed": "Choose behaviors: weights on standard input, one JSON object a line; choices and records on standard "
     "output.",
+    "disclose": "Prove the steps of a log to those who have the public key: for ever, and bound to these records.",
     "verify": "Read the identity from whatever is left of a log.",
     "monitor": "Watch a log that grows, and raise an alarm that is valid however often one looks (docs/monitor.md).",
     "inspect": "Say what logs hold, session by session. Needs no key.",
@@ -172,6 +173,7 @@ _HOMES: dict[str, Callable[[], Any]] = {
     "keygen": lambda: import_module("agentmark.cli.keygen"),
     "identity": lambda: import_module("agentmark.cli.identity"),
     "embed": lambda: import_module("agentmark.cli.embed"),
+    "disclose": lambda: import_module("agentmark.cli.disclose"),
     "verify": lambda: import_module("agentmark.cli.verify_options"),
     "monitor": lambda: import_module("agentmark.cli.monitor"),
     "inspect": lambda: import_module("agentmark.cli.inspect"),

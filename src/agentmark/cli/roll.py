@@ -89,6 +89,9 @@ def _lines_after(answer: RollAnswer) -> list[str]:
     if answer.claim is not None:
         lookup = "; a name is looked up in a --registry" if str(answer.claim_taken_as).startswith("text") else ""
         lines.append(f"  claim    {answer.claim}, taken as {answer.claim_taken_as}{lookup}")
+    if answer.basis is not None:
+        lines.append(f"  rests on {answer.basis.sentence}")
+    lines += [f"  missing  {sentence}" for sentence in answer.missing]
     lines += [f"  chain    {chain['log']}: {chain['sentence']}" for chain in answer.chains]
     if answer.control is not None:
         control = answer.control
@@ -112,6 +115,7 @@ def _print_json(arguments: argparse.Namespace, answer: RollAnswer) -> None:
         "passed_over": list(answer.passed_over),
         "control": None if control is None else {"attributed": control.attributed, "judged": control.judged},
         "chains": list(answer.chains),
+        "rests_on": None if answer.basis is None else answer.basis.as_dict() | {"missing": list(answer.missing)},
         "key_ids": {"there": list(answer.key_ids_there), "given": list(answer.key_ids_given)},
     }
     print_json({"summary": summary})

@@ -2,6 +2,7 @@
 
 import argparse
 import sys
+from collections.abc import Sequence
 from math import isinf
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from agentmark.cli.common import (
 )
 from agentmark.cli.input import given_logs
 from agentmark.cli.progress import ProgressLine
+from agentmark.cli.public_options import check_public_options, public_question, signers_of
 from agentmark.cli.roll import STDOUT, keys_line, run_roll
 from agentmark.cli.roll_report import is_folder
 from agentmark.cli.verify_report import ALL, ReportFiles, named_by, repeating_command, wants_report
@@ -29,6 +31,7 @@ from agentmark.identity.registry import Registry
 from agentmark.text import counted
 from agentmark.verify.defaults import DEFAULT_OFFSETS, DEFAULT_THRESHOLD, MAX_OFFSETS
 from agentmark.verify.intake import Outcome
+from agentmark.verify.keyring import AnyKey
 from agentmark.verify.roll import By
 from agentmark.verify.verdict import Standing, Verdict
 
@@ -94,6 +97,7 @@ def _judged_by(arguments: argparse.Namespace, material: Material) -> By | None:
 def _check(arguments: argparse.Namespace) -> None:
     """Options that only make sense together."""
     _check_rows(arguments)
+    check_public_options(arguments)
     if arguments.find_offset and len(arguments.session or []) != 1:
         raise SettingError("--find-offset", "goes together with one --session")
     if arguments.offsets is not None and not arguments.find_offset:
@@ -152,11 +156,14 @@ def _case(arguments: argparse.Namespace) -> Case:
             for_stranger=arguments.for_stranger,
             **named_by(arguments),
         )
+    keys: Sequence[AnyKey]
+    keys, basis = public_question(arguments) if arguments.disclosure else (load_keys(arguments), None)
     registry = Registry.load(arguments.registry) if arguments.registry else None
     return Case(
         logs=arguments.log,
         left_out=arguments.left_out,
-        keys=load_keys(arguments),
+        keys=keys,
+        basis=basis,
         registry=registry,
         registry_file=arguments.registry,
         claim=_claim(arguments.claim, registry),
@@ -170,7 +177,7 @@ def _case(arguments: argparse.Namespace) -> Case:
         control=arguments.control,
         place=place,
         sessions=() if arguments.find_offset else tuple(arguments.session or ()),
-        public_keys=arguments.public_key,
+        public_keys=signers_of(arguments),
         report=report,
     )
 
@@ -212,6 +219,9 @@ def verdict_lines(answer: Answer) -> list[str]:
         f"  consistent    {_CONSISTENT[verdict.consistent]}",
         f"  bound         {verdict.bound_text} (accepted at {verdict.threshold:g} or below)",
     ]
+    if answer.basis is not None:
+        lines.append(f"  rests on      {answer.basis.sentence}")
+    lines += [f"  disclosed     {sentence}" for sentence in answer.missing]
     if answer.claim is not None:
         lookup = "; a name is looked up in a --registry" if str(answer.claim_taken_as).startswith("text") else ""
         lines.append(f"  claim         {answer.claim}, taken as {answer.claim_taken_as}{lookup}")

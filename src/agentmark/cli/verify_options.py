@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from agentmark.cli.common import LOG_HELP, add_key_option, add_limit_option, file_name, file_path, new_command, text
+from agentmark.cli.public_options import add_public_options
 from agentmark.cli.verify_report import ALL, add_report_options
 from agentmark.core.work_limit import DEFAULT_WORK_LIMIT
 from agentmark.verify.defaults import DEFAULT_OFFSETS, DEFAULT_THRESHOLD, SEGMENTED_UNASKED
@@ -27,6 +28,7 @@ def add_parser(commands: Any) -> None:
         "  agentmark verify log.jsonl --key key.json --registry registry.jsonl --claim tenant-0042\n"
         "  agentmark verify log.jsonl --key key.json --report report.html\n"
         "  agentmark verify log.jsonl --key key.json --report answer.html --for-stranger\n"
+        "  agentmark verify log.jsonl --disclosure log.disclosure.json --public-key marking.pub.json\n"
         "  agentmark verify part.jsonl --key key.json --find-offset --session ID",
     )
     parser.add_argument(
@@ -104,13 +106,7 @@ def add_parser(commands: Any) -> None:
     )
     add_limit_option(parser)
     parser.add_argument("--control", action="store_true", help="also read the log with a random key, for comparison")
-    parser.add_argument(
-        "--public-key",
-        action="append",
-        metavar="HEX",
-        help="who must have signed the checkpoints of a chained log; give it again for each key of a rotation. The "
-        "chain is reported and never part of the verdict",
-    )
+    add_public_options(parser)
     parser.add_argument(
         "--json",
         action="store_true",

@@ -108,7 +108,13 @@ class ReportFiles:
 
 def inputs_of(arguments: argparse.Namespace) -> list[Path]:
     """The files that the command reads."""
-    given = [*arguments.log, *(arguments.key or []), arguments.registry, arguments.signing_key]
+    given = [
+        *arguments.log,
+        *(arguments.key or []),
+        *(arguments.disclosure or []),
+        arguments.registry,
+        arguments.signing_key,
+    ]
     return [path for path in given if path is not None]
 
 
@@ -153,7 +159,9 @@ def repeating_options(arguments: argparse.Namespace) -> list[list[str]]:
     for name, default in _NUMBERS.items():
         value = getattr(arguments, name)
         options += [] if value == default else [[_option(name), f"{value!r}"]]
+    options += [["--disclosure", _path(path)] for path in arguments.disclosure or []]
     options += [["--public-key", public_key] for public_key in arguments.public_key or []]
+    options += [["--claimed-by-holder"]] if arguments.claimed_by_holder else []
     options += [["--limit", setting] for setting in limits_of(arguments).as_settings()]
     options += [[_option(name)] for name in ("any_key_id", "skip_bad") if getattr(arguments, name)]
     return options
@@ -167,6 +175,7 @@ _NUMBERS = {
     "offsets": None,
     "work_limit": DEFAULT_WORK_LIMIT,
     "fdr": None,
+    "keys_registered": None,
 }
 
 

@@ -99,7 +99,9 @@ class SoftSymbols:
     @property
     def most_bits(self) -> float:
         """What the step says for a payload that suits it best; no payload has more."""
-        return log2(max(self.values))
+        most = max(self.values)
+        # A step that disagrees with everyone says less than nothing.
+        return log2(most) if most > 0 else 0.0
 
     def symbol(self, payload: int) -> int:
         """The symbol that this payload has at this step."""
@@ -113,3 +115,6 @@ class SoftSymbols:
 
 
 Reading = SymbolSet | SoftSymbols
+
+# A step that counts against every payload: e_t = 0 under all symbols (spec, section 12.3).
+DISAGREEING = SoftSymbols((0,) * SYMBOL_BITS, 0, (0.0,) * SYMBOL_COUNT)

@@ -10,8 +10,8 @@ DISCLOSED_RECORD = b"agentmark/1 disclosed record"
 
 
 def record_digest(record: StepRecord) -> str:
-    """Of all that a verdict rests on. What tools add, drop or rewrite on the way (meta, reasons, links of a chain) is
-    not part of it, and neither is whether the agent obeyed, which is often known later."""
+    """Of all that a verdict rests on: also whether the agent obeyed, since a line that says it did not takes its step
+    out. What tools add, drop or rewrite on the way (meta, reasons, links of a chain) is not part of it."""
     weights = record.partial_weights if record.distribution is None else record.distribution.as_weights()
     content = {
         "agentmark": RECORD_VERSION,
@@ -25,5 +25,6 @@ def record_digest(record: StepRecord) -> str:
         "partial": record.partial_weights is not None,
         "choice": record.behavior,
         "marked": record.marked,
+        "enforced": record.enforced,
     }
     return blake2b(DISCLOSED_RECORD + b"\0" + canonical_bytes(content), digest_size=DIGEST_SIZE).hexdigest()

@@ -4,8 +4,11 @@ Whoever has it can compute the step keys of the contexts in it, for ever: read t
 at these contexts. Hence records are bound by their digests, and nothing else of the exhibit counts for the key.
 """
 
+import json
+import os
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Self
 
 from agentmark.core.canonical import canonical_bytes
@@ -14,10 +17,14 @@ from agentmark.core.errors import AgentMarkError, PayloadError
 from agentmark.core.payload import check_payload_len
 from agentmark.core.prf import DIGEST_SIZE
 from agentmark.core.public_step import disclosure_input
+from agentmark.core.strict_json import StrictJsonError, parse_json
+from agentmark.files import FileError, read_small_file
 from agentmark.keys.errors import KeyFileError
 from agentmark.keys.public import PublicKey
 
 DISCLOSURE_VERSION = 1
+# An entry has some 380 bytes: room for more than a million.
+MAX_DISCLOSURE_SIZE = 1 << 29
 _MEMBERS = ("agentmark_disclosure", "public_key", "records", "proof")
 _ENTRY_MEMBERS = ("digest", "context", "payload_len", "proof")
 
@@ -56,6 +63,44 @@ class Disclosure:
     public_key: PublicKey
     entries: tuple[Entry, ...]
     proof: bytes
+    # Where it came from, for errors.
+    source: str = field(default="argument", compare=False)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """Read a disclosure; refuse one that is damaged, altered, or not by the holder of the key in it."""
+        source = str(Path(path))
+        try:
+            content = parse_json(read_small_file(path, MAX_DISCLOSURE_SIZE))
+        except OSError as fault:
+            raise DisclosureError(source, f"cannot be read: {fault.strerror}") from None
+        except FileError as fault:
+            raise DisclosureError(source, fault.fault) from None
+        except StrictJsonError as fault:
+            raise DisclosureError(source, fault.fault) from None
+        return cls.from_dict(content, source=source)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write a new file, a line for each record. An existing file is never overwritten."""
+        head = _content(self.public_key, ())
+        try:
+            with Path(path).open("x", encoding="ascii") as file:
+                try:
+                    file.write(f'{{"agentmark_disclosure": {head["agentmark_disclosure"]}, ')
+                    file.write(f'"public_key": {json.dumps(head["public_key"])}, "records": [')
+                    for number, entry in enumerate(self.entries):
+                        file.write((",\n" if number else "\n") + json.dumps(entry.as_dict()))
+                    file.write(f'\n], "proof": "{self.proof.hex()}"}}\n')
+                except OSError:
+                    # Half a disclosure is none, and its name must be free for the next try.
+                    Path(path).unlink(missing_ok=True)
+                    raise
+        except FileExistsError:
+            raise DisclosureError(str(path), "exists already; choose another name") from None
+        except OSError as fault:
+            raise DisclosureError(str(path), f"cannot be written: {fault.strerror}") from None
+        except ValueError:
+            raise DisclosureError(str(path), "is not a name that a file can have") from None
 
     def as_dict(self) -> dict[str, Any]:
         return _content(self.public_key, self.entries) | {"proof": self.proof.hex()}
@@ -83,7 +128,7 @@ class Disclosure:
         proof = _hex(content["proof"], PROOF_SIZE, source, "proof")
         if not public_key.signs(signed_bytes(public_key, entries), proof):
             raise DisclosureError(source, "was altered, or is not by the holder of its key: its proof does not hold")
-        return cls(public_key, entries, proof)
+        return cls(public_key, entries, proof, source)
 
 
 def signed_bytes(public_key: PublicKey, entries: Iterable[Entry]) -> bytes:

@@ -56,10 +56,10 @@ class PublicKey:
     @classmethod
     def from_dict(cls, content: object, *, source: str = "argument") -> Self:
         """The members of a public key file."""
+        if isinstance(content, dict) and "secret" in content:
+            raise KeyFileError(source, "holds a secret: a public key file has none; hand out the .pub.json file")
         if not isinstance(content, dict) or "public_key" not in content or "agentmark_public_key" not in content:
             raise KeyFileError(source, f"is not an AgentMark public key file (JSON with {_MEMBERS})")
-        if "secret" in content:
-            raise KeyFileError(source, "holds a secret: a public key file has none; hand out the .pub.json file")
         version = content["agentmark_public_key"]
         if type(version) is not int or version != PUBLIC_KEY_FILE_VERSION:
             raise KeyFileError(

@@ -73,10 +73,10 @@ def _passed_over(report: Report | StrangerReport) -> str:
 
 
 def _again(report: Report | StrangerReport) -> str:
-    return (
-        f"<h3>That the verdict is what the files say</h3>{_block([report['command']])}"
-        "<p class=soft>This takes the secret key: only its holder can do it, or somebody who was given it for this.</p>"
-    )
+    takes = "This takes the secret key: only its holder can do it, or somebody who was given it for this."
+    if "view" not in report and report["rests_on"] is not None:
+        takes = "This takes the disclosure and the public key, and no secret: anyone can do it."
+    return f"<h3>That the verdict is what the files say</h3>{_block([report['command']])}<p class=soft>{takes}</p>"
 
 
 def _block(lines: Sequence[str]) -> str:

@@ -30,7 +30,7 @@ from agentmark.report.parts import (
     VerdictPart,
 )
 from agentmark.report.provenance import Provenance
-from agentmark.verify.intake import Intake, Outcome
+from agentmark.verify.intake import COUNTED_AGAINST, Intake, Outcome
 from agentmark.verify.stranger import StrangerView
 from agentmark.verify.verdict import FoundIdentity, Placement, Segment, StepFinding, Verdict
 from agentmark.version import __version__
@@ -55,11 +55,13 @@ def build_report(
     passed_over: Iterable[str] = (),
     segments: Iterable[Segment] = (),
     chains: Sequence[ChainPart] = (),
+    rests_on: str | None = None,
 ) -> Report:
     """Put a verdict, its control and the steps it rests on together.
 
     `intake` is that of the same records. `place` is the session in which a segment was placed, and what
-    `Verifier.locate` said. `findings` are sentences on tampering beside the verdict's own.
+    `Verifier.locate` said. `findings` are sentences on tampering beside the verdict's own. `rests_on`: in public
+    mode, against whom the verdict holds.
     """
     return Report(
         agentmark_report=REPORT_VERSION,
@@ -73,6 +75,7 @@ def build_report(
         inputs=list(provenance.inputs),
         question=_question_part(claim, claim_taken_as, registry_size, noise_rates, place),
         verdict=_verdict_part(verdict),
+        rests_on=rests_on,
         ownership=_ownership_part(verdict),
         control=_verdict_part(control),
         growth=growth_part(verdict, intake, noise_rates),
@@ -196,7 +199,7 @@ def _verdict_part(verdict: Verdict) -> VerdictPart:
         potential_bits=_bits(said["potential_bits"]),
         likely_noise=f"{said['likely_noise']:g}",
         rank=said["rank"],
-        used=said["outcomes"].get(Outcome.USED.value, 0),
+        used=verdict.counted_steps,
         agreeing=said["agreeing"],
         contradicting=said["contradicting"],
         unexplained=verdict.unexplained,
@@ -278,6 +281,8 @@ def _step_part(number: int, finding: StepFinding, noise_rates: Sequence[float]) 
 def _finding_name(finding: StepFinding) -> str:
     if finding.outcome is Outcome.IMPOSSIBLE:
         return IMPOSSIBLE_STEP
+    if finding.outcome in COUNTED_AGAINST:
+        return CONTRADICTING
     if finding.outcome is not Outcome.USED:
         return ERASED
     if finding.agrees is None:

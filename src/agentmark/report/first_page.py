@@ -7,7 +7,7 @@ from typing import cast
 from agentmark.report.numbers import count_text, rate_in_words
 from agentmark.report.outcomes import IMPOSSIBLE, set_aside
 from agentmark.report.parts import FoundPart, NamedPart, Report, StrangerReport, StrangerVerdictPart, VerdictPart
-from agentmark.report.pieces import NAME_LEN, bullets, facts, paragraph, table, text
+from agentmark.report.pieces import NAME_LEN, SENTENCE_LEN, bullets, facts, paragraph, table, text
 from agentmark.report.provenance import InputFile
 from agentmark.text import is_or_are
 from agentmark.verify.verdict import Standing
@@ -292,6 +292,8 @@ def _not_proved(report: Report | StrangerReport, whole: Report | None) -> list[s
         "nor of whether what was done is right.",
         "It says nothing of records that are not here.",
     ]
+    if whole is not None and whole["rests_on"] is not None:
+        said.insert(0, text(whole["rests_on"], 2 * SENTENCE_LEN))
     if any(found["identity"] is not None for found in verdict["found"]):
         said.append("Which number in the mark belongs to which name is written in the key holder's registry.")
     if whole is not None and verdict["accepted"] and whole["verdict"]["unexplained"]:

@@ -17,14 +17,20 @@ OUTCOME_MEANING = {
     "other key": "states a key that was not given",
     "other payload length": "states another payload length",
     "not read: work limit": "reading it would have cost more than the work limit",
+    "not disclosed": "states the key, and its holder has not disclosed it: it counts against everyone",
+    "altered since it was disclosed": "another record of its context was disclosed: it counts against everyone",
+    "not proved": "disclosed with a proof that does not hold: it counts against everyone",
 }
+COUNTED_AGAINST = ("not disclosed", "altered since it was disclosed", "not proved")
 # Few enough for one sentence.
 REASONS_SHOWN = 3
 
 
 def set_aside(verdict: VerdictPart) -> str:
     """How many records say nothing here, and why, as a sentence of plain words; empty if there are none."""
-    aside = {outcome: count for outcome, count in verdict["outcomes"].items() if outcome != USED}
+    aside = {
+        outcome: count for outcome, count in verdict["outcomes"].items() if outcome not in (USED, *COUNTED_AGAINST)
+    }
     if not aside:
         return ""
     largest = sorted(aside, key=lambda outcome: -aside[outcome])

@@ -141,6 +141,8 @@ class Report(TypedDict):
     inputs: list[InputFile]
     question: QuestionPart
     verdict: VerdictPart
+    # In public mode, against whom the verdict holds.
+    rests_on: str | None
     ownership: OwnershipPart | None
     control: VerdictPart
     growth: GrowthPart

@@ -11,7 +11,8 @@ from enum import StrEnum
 from math import fsum
 
 from agentmark.core.schemes import SCHEMES
-from agentmark.core.symbols import Reading
+from agentmark.core.symbols import DISAGREEING, Reading
+from agentmark.disclosure.check import DisclosedSteps, Proved
 from agentmark.keys.key import Key
 from agentmark.record import StepRecord
 from agentmark.verify.keyring import Keyring
@@ -35,6 +36,14 @@ class Outcome(StrEnum):
     OTHER_KEY = "other key"
     OTHER_LENGTH = "other payload length"
     NOT_READ = "not read: work limit"
+    # Of public mode: marked records that state the key and are not proved. They count, as disagreeing with everyone.
+    NOT_DISCLOSED = Proved.NOT_DISCLOSED.value
+    ALTERED = Proved.ALTERED.value
+    NOT_PROVED = Proved.NOT_PROVED.value
+
+
+# Outcomes of records that count against everyone, whatever they say.
+COUNTED_AGAINST = frozenset({Outcome.NOT_DISCLOSED, Outcome.ALTERED, Outcome.NOT_PROVED})
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,16 +150,32 @@ def read_record(record: StepRecord, keys: Keyring, work: Work | None = None) -> 
     if key is None:
         return Step(record, Outcome.OTHER_KEY)
     if not record.marked:
-        return Step(record, Outcome.UNMARKED)
+        # A line that takes a step out has to be proved as well, and one that is not marked never is.
+        unproved = record.enforced is False and isinstance(key, DisclosedSteps)
+        return Step(record, Outcome.NOT_DISCLOSED if unproved else Outcome.UNMARKED)
     if work is not None and not work.take(reading_cost(record)):
         return Step(record, Outcome.NOT_READ)
+    if isinstance(key, DisclosedSteps):
+        return _read_disclosed(record, key)
     return read_step(record, key, record.payload_len)
+
+
+def _read_disclosed(record: StepRecord, steps: DisclosedSteps) -> Step:
+    """What a record says by its disclosed step key. One that is not proved disagrees: whoever may choose what to prove
+    would leave out what speaks against him (spec, section 12.3)."""
+    proof = steps.proof_of(record)
+    if proof.step_key is None:
+        return Step(record, Outcome(proof.proved.value), DISAGREEING)
+    return _read_under(record, proof.step_key, record.payload_len)
 
 
 def read_step(record: StepRecord, key: Key, payload_len: int) -> Step:
     """Recompute one step's draws: equations from F, a set of symbols from R, soft symbols from a part of a list."""
+    return _read_under(record, key.step_key(record.context, payload_len), payload_len)
+
+
+def _read_under(record: StepRecord, step_key: bytes, payload_len: int) -> Step:
     scheme = SCHEMES[record.scheme]
-    step_key = key.step_key(record.context, payload_len)
     reading: Reading | None
     if not _has_weights(record):
         return Step(record, Outcome.UNREADABLE)
@@ -179,13 +204,19 @@ def sort_out(steps: Sequence[Step], payload_len: int | None = None) -> Intake:
         if outcomes[i] is None and record.payload_len != payload_len:
             outcomes[i] = Outcome.OTHER_LENGTH
 
+    # In public mode, before anything can take a step out: one of which a copy is not proved disagrees with everyone.
+    disagreeing = _disagreeing(steps, outcomes)
+
     # (3) Steps without the mark, or that the agent did not obey, are erasures.
     _set_aside_erasures(log, outcomes)
 
     # (4) A context counts once (L4), by its fullest copy. Copies that disagree cannot all be genuine: none counts.
     _set_aside_copies(log, outcomes)
     sorted_out = [
-        step if outcome is None else Step(step.record, outcome) for step, outcome in zip(steps, outcomes, strict=True)
+        step
+        if outcome is None
+        else Step(step.record, outcome, DISAGREEING if i in disagreeing and outcome in COUNTED_AGAINST else None)
+        for i, (step, outcome) in enumerate(zip(steps, outcomes, strict=True))
     ]
     return Intake(payload_len, tuple(sorted_out), length_is_known)
 
@@ -244,6 +275,30 @@ def _set_aside_erasures(log: list[StepRecord], outcomes: list[Outcome | None]) -
             outcomes[i] = Outcome.UNMARKED
         elif record.context in disobeyed:
             outcomes[i] = Outcome.NOT_ENFORCED
+
+
+def _disagreeing(steps: Sequence[Step], outcomes: list[Outcome | None]) -> set[int]:
+    """The places of records that stand for steps of which not every copy is proved (spec, section 12.3); their other
+    copies are set aside. Whoever could erase such a step by a line of his own could choose what is left."""
+    unproved = {
+        step.record.context
+        for step, outcome in zip(steps, outcomes, strict=True)
+        if outcome is None and step.outcome in COUNTED_AGAINST
+    }
+    copies: dict[bytes, list[int]] = defaultdict(list)
+    for i, step in enumerate(steps):
+        if outcomes[i] is None and step.record.context in unproved and step.record.marked:
+            copies[step.record.context].append(i)
+    standing = set()
+    for places in copies.values():
+        first = next((i for i in places if steps[i].outcome in COUNTED_AGAINST), places[0])
+        for i in places:
+            outcomes[i] = Outcome.CONFLICTING
+        # All marked copies may be proved, and a line beside them not: it is that line that was added.
+        counted = steps[first].outcome in COUNTED_AGAINST
+        outcomes[first] = steps[first].outcome if counted else Outcome.ALTERED
+        standing.add(first)
+    return standing
 
 
 def _set_aside_copies(log: list[StepRecord], outcomes: list[Outcome | None]) -> None:

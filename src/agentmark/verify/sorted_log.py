@@ -20,8 +20,7 @@ from agentmark.core.payload import MAX_PAYLOAD_LEN
 from agentmark.core.prf import DIGEST_SIZE
 from agentmark.core.schemes import SCHEMES
 from agentmark.core.strict_json import StrictJsonError, parse_json
-from agentmark.record import StepRecord
-from agentmark.verify.intake import Intake, OtherKeys, Outcome, Tally
+from agentmark.verify.intake import COUNTED_AGAINST, Intake, OtherKeys, Outcome, Step, Tally
 from agentmark.verify.reading_bytes import Source, framed
 from agentmark.verify.readings import ReadingList, Readings
 
@@ -77,7 +76,7 @@ class SortedLog:
             length_is_known=intake.length_is_known,
             readings=ReadingList([step.reading for step in used if step.reading is not None]),
             contexts=b"".join([step.record.context for step in used]),
-            odds=array("d", [_odds(step.record) for step in used]),
+            odds=array("d", [_odds(step) for step in used]),
             impossible_lists=sum([step.record.distribution is not None for step in impossible]),
             key_of=key_of,
             session_of=session_of,
@@ -180,15 +179,19 @@ class SortedLog:
             raise StateError("sorted log: its contexts are not those of its steps, each once and in order")
         if len(self.odds) != count or not all(odds == 0 or 1 <= odds < inf for odds in self.odds):
             raise StateError("sorted log: odds that no choice has")
-        if self.tally.counts.get(Outcome.USED, 0) != count:
+        if sum([self.tally.counts.get(outcome, 0) for outcome in (Outcome.USED, *COUNTED_AGAINST)]) != count:
             raise StateError("sorted log: its outcomes are not those of its steps")
         for column, most in ((self.key_of, len(self.tally.key_ids)), (self.session_of, count)):
             if column and (len(column) != count or not all(0 <= number < most for number in column)):
                 raise StateError("sorted log: keys or sessions that are not those of its steps")
 
 
-def _odds(record: StepRecord) -> float:
-    return 0.0 if record.distribution is None else 1 / record.distribution.probability(record.behavior)
+def _odds(step: Step) -> float:
+    listed = step.record.distribution
+    if step.outcome in COUNTED_AGAINST:
+        # It counts against ownership too, whatever is left of its list.
+        return 1.0
+    return 0.0 if listed is None else 1 / listed.probability(step.record.behavior)
 
 
 def _grouped(numbers: Sequence[int]) -> list[list[int]]:

@@ -14,8 +14,9 @@ from dataclasses import replace
 from typing import Self
 
 from agentmark.core.errors import StateError
+from agentmark.core.symbols import DISAGREEING
 from agentmark.record import RecordError, StepRecord
-from agentmark.verify.intake import Intake, Outcome, Step, read_record, sort_out
+from agentmark.verify.intake import COUNTED_AGAINST, Intake, Outcome, Step, read_record, sort_out
 from agentmark.verify.keyring import CHECK_SIZE, Keyring
 from agentmark.verify.reading_bytes import Source, count_bytes, framed, read_reading, reading_parts
 from agentmark.verify.work import Work
@@ -30,6 +31,9 @@ _OUTCOMES = (
     Outcome.UNMARKED,
     Outcome.OTHER_KEY,
     Outcome.NOT_READ,
+    Outcome.NOT_DISCLOSED,
+    Outcome.ALTERED,
+    Outcome.NOT_PROVED,
 )
 
 
@@ -96,7 +100,8 @@ def accumulate(records: Iterable[StepRecord], keys: Keyring, work: Work | None =
     read: dict[bytes, Step] = {}
     for record in records:
         known = read.get(record.context)
-        if known is not None and _reads_alike(known.record, record):
+        # A disclosure proves records, not steps: what it says of one it does not say of a copy.
+        if known is not None and _reads_alike(known.record, record) and not keys.is_disclosed(record):
             step = replace(known, record=record)
         else:
             step = read[record.context] = read_record(record, keys, work)
@@ -127,6 +132,10 @@ def _step(source: Source, where: str) -> Step:
     except RecordError as error:
         raise StateError(str(error)) from None
     reading = read_reading(source, record.payload_len, where)
-    if (outcome is Outcome.USED) != (reading is not None) or (outcome is Outcome.USED and not record.marked):
+    against = outcome in COUNTED_AGAINST
+    counts = outcome is Outcome.USED or (against and record.marked)
+    if counts != (reading is not None) or (outcome is Outcome.USED and not record.marked):
         raise StateError(f"record {where}: its outcome and its reading contradict each other")
+    if against and reading not in (None, DISAGREEING):
+        raise StateError(f"record {where}: it is not proved, and speaks for somebody")
     return Step(record, outcome, reading)

@@ -17,7 +17,7 @@ from agentmark.identity.registry import Identity
 from agentmark.record import StepRecord
 from agentmark.text import counted, is_or_are, listed
 from agentmark.verify.candidates import Route
-from agentmark.verify.intake import LISTED_KEYS, OtherKeys, Outcome, Tally
+from agentmark.verify.intake import COUNTED_AGAINST, LISTED_KEYS, OtherKeys, Outcome, Tally
 from agentmark.verify.stranger import LISTED, NamedIdentity, StrangerView, name_of, name_parts, payload_digits
 
 _TWO_DIGITS_UP = Context(prec=2, rounding=ROUND_CEILING)
@@ -193,7 +193,8 @@ class Verdict:
             return Standing.ATTRIBUTED
         counts = self.counts
         if not counts[Outcome.USED]:
-            return Standing.NOT_ATTRIBUTED if counts[Outcome.IMPOSSIBLE] else Standing.NOTHING_USABLE
+            against = counts[Outcome.IMPOSSIBLE] or self.not_proved
+            return Standing.NOT_ATTRIBUTED if against else Standing.NOTHING_USABLE
         if self.work_spent and self.bits_needed is None:
             return Standing.NOT_ATTRIBUTED
         nothing_against = self.candidate is not None and self.contradicting == 0
@@ -230,6 +231,16 @@ class Verdict:
     def counts(self) -> Counter[Outcome]:
         """How many records met which outcome."""
         return Counter(self.tally.counts)
+
+    @property
+    def counted_steps(self) -> int:
+        """Steps that count, for or against: those that were used, and in public mode those that are not proved."""
+        return self.counts[Outcome.USED] + self.not_proved
+
+    @property
+    def not_proved(self) -> int:
+        """Marked records that state a key whose holder has not proved them; they count against everyone."""
+        return sum([self.counts[outcome] for outcome in COUNTED_AGAINST])
 
     @property
     def context_mismatches(self) -> int:
@@ -305,7 +316,7 @@ class Verdict:
         return listed(named, LISTED)
 
     def _each_bound(self) -> str:
-        steps = counted(self.counts[Outcome.USED], "usable step")
+        steps = counted(self.counted_steps, "usable step")
         return (
             f"each has at least so many of the {steps}, and a log that does not carry it agrees this well with it with "
             f"probability at most the number beside it (threshold {self.threshold:g})"
@@ -317,7 +328,7 @@ class Verdict:
         if not count:
             return ""
         verbs = ("is", "was") if count == 1 else ("are", "were")
-        of_all = counted(self.counts[Outcome.USED], "step")
+        of_all = counted(self.counted_steps, "step")
         return f"; at least {count:,} of the {of_all} {verbs[0]} {whose} or {verbs[1]} altered"
 
     def _why_not(self) -> str:
@@ -344,6 +355,8 @@ class Verdict:
             count = counts[Outcome.IMPOSSIBLE]
             steps = "the one step" if count == 1 else f"any of the {count:,} steps"
             return f"under this key no identity leads to the choice of {steps} that can be read{self._set_aside()}"
+        if self.not_proved:
+            return f"no record is proved by a disclosure of its key{self._set_aside()}"
         none = "the one record cannot be used"
         if self.record_count > 1:
             none = f"none of the {counted(self.record_count, 'record')} can be used"

@@ -23,12 +23,11 @@ from agentmark.core.payload import PayloadLike, check_payload_len
 from agentmark.core.work_limit import DEFAULT_WORK_LIMIT
 from agentmark.errors import SettingError
 from agentmark.identity.registry import Registry
-from agentmark.keys.key import Key
 from agentmark.record import StepRecord
 from agentmark.verify.defaults import DEFAULT_OFFSETS, DEFAULT_THRESHOLD, MAX_OFFSETS
 from agentmark.verify.intake import Intake, reading_cost
 from agentmark.verify.judge import Judge
-from agentmark.verify.keyring import Keyring
+from agentmark.verify.keyring import AnyKey, Keyring
 from agentmark.verify.prices import Prices
 from agentmark.verify.state import LogState, accumulate
 from agentmark.verify.verdict import Placement, Segment, Verdict
@@ -44,7 +43,7 @@ class Verifier:
 
     def __init__(
         self,
-        key: Key | Iterable[Key],
+        key: AnyKey | Iterable[AnyKey],
         *,
         payload_len: int | None = None,
         threshold: float = DEFAULT_THRESHOLD,
@@ -53,7 +52,8 @@ class Verifier:
         any_key_id: bool = False,
         work_limit: int = DEFAULT_WORK_LIMIT,
     ) -> None:
-        """Several keys serve logs that cross a key rotation: each record is read with the key it names.
+        """Several keys serve logs that cross a key rotation: each record is read with the key it names. In place of a
+        key, `DisclosedSteps` serves what its holder disclosed.
 
         `payload_len` is by default the one that most steps state. `noise` is the share of foreign or altered steps
         to expect; by default a mixture of rates is tried, and 0 tolerates none. `any_key_id` reads every record with
