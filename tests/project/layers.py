@@ -39,7 +39,7 @@ INNER_RANKS = {
         ("search", "keyring", "prices"),
         ("intake", "candidates", "stranger"),
         ("state", "sorted_log", "verdict", "tamper", "arrivals"),
-        ("correction", "weighing"),
+        ("correction", "weighing", "part_bytes"),
         ("roll",),
         ("judge", "followed"),
         ("verifier", "monitor", "pooling"),
