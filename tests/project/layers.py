@@ -57,7 +57,10 @@ INNER_RANKS = {
     "batch": (
         ("arrays",),
         ("laws",),
-        ("columns",),
+        ("columns", "hashing"),
+        ("copies", "symbols", "read_f"),
+        ("read_r",),
+        ("reading",),
     ),
     "audit": (("engine", "stretches", "progress", "sessions"), ("material",), ("case",), ("roll_case",)),
     "decide": (("forks",), ("decision", "forcing", "stats", "writing"), ("runs",), ("desk",), ("turn",), ("decider",)),
