@@ -60,6 +60,7 @@ INNER_RANKS = {
         ("columns", "hashing"),
         ("copies", "symbols", "read_f"),
         ("read_r",),
+        ("native",),
         ("reading",),
     ),
     "audit": (("engine", "stretches", "progress", "sessions"), ("material",), ("case",), ("roll_case",)),
