@@ -46,6 +46,21 @@ class Outcome(StrEnum):
 COUNTED_AGAINST = frozenset({Outcome.NOT_DISCLOSED, Outcome.ALTERED, Outcome.NOT_PROVED})
 
 
+# What reading one record can come to; the others need the whole log. States and columns keep an outcome as its place in
+# here: the order is part of their formats.
+READ_OUTCOMES = (
+    Outcome.USED,
+    Outcome.IMPOSSIBLE,
+    Outcome.UNREADABLE,
+    Outcome.UNMARKED,
+    Outcome.OTHER_KEY,
+    Outcome.NOT_READ,
+    Outcome.NOT_DISCLOSED,
+    Outcome.ALTERED,
+    Outcome.NOT_PROVED,
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Step:
     """One record, what became of it, and what it says if it was used."""

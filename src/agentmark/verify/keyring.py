@@ -44,7 +44,11 @@ class Keyring:
 
     def key_for(self, record: StepRecord) -> AnyKey | None:
         """None for a record of another key: its randomness is not ours to recompute."""
-        return self._any_key or self._by_id.get(record.key_id)
+        return self.key_of(record.key_id)
+
+    def key_of(self, key_id: str) -> AnyKey | None:
+        """The key that reads the records that name this one."""
+        return self._any_key or self._by_id.get(key_id)
 
     def is_disclosed(self, record: StepRecord) -> bool:
         """Whether the record is read by what its key's holder disclosed."""

@@ -1,5 +1,5 @@
-"""Readings as arrays, straight from their bytes (`reading_bytes.pack_readings`): for logs that are kept between phases of
-a long audit, and for many short logs asked together. Needs NumPy; `unpacked` makes objects where it is absent.
+"""Readings as arrays, straight from their bytes (`reading_bytes.pack_readings`): for logs that are kept while others
+are judged, and for many short logs asked together. Needs NumPy; `unpacked` makes objects where it is absent.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -114,6 +114,16 @@ class PackedReadings:
         names = parts[0]._columns
         return cls(payload_len, {name: numpy.concatenate([part._columns[name] for part in parts]) for name in names})
 
+    def stretch(self, begin: int, end: int) -> "PackedReadings":
+        """The steps from one place to another, without copying them."""
+        columns = self._columns
+        cut = {name: columns[name][begin:end] for name in ("kinds", "widths", "pads", "symbols")}
+        cut["rows"] = columns["rows"][self._starts[begin] : self._starts[end]]
+        for name, at in (("sets", self._sets_at), ("values", self._soft_at)):
+            first, last = (0 if place == 0 else int(at[place - 1]) + 1 for place in (begin, end))
+            cut[name] = columns[name][first:last]
+        return PackedReadings(self._payload_len, cut)
+
     def __len__(self) -> int:
         return len(self._columns["kinds"])
 
@@ -192,14 +202,13 @@ class PackedReadings:
             own = symbols[several]
             agree[several] = columns["sets"][self._sets_at[several], own >> 3] >> (own & 7).astype(numpy.uint8) & 1
         gains = 1.0 / (numpy.maximum(self._counts, 1) / numpy.ldexp(1.0, self._widths))
-        values = numpy.where(agree, gains, 0.0)
+        values: Any = numpy.where(agree, gains, 0.0)
         soft = numpy.flatnonzero(kinds == SOFT)
         if len(soft):
             values[soft] = columns["values"][self._soft_at[soft], symbols[soft]]
         distinct, counts = numpy.unique(values, return_counts=True)
-        return EValues(
-            dict(zip(distinct.tolist(), counts.tolist(), strict=True)), values, numpy.flatnonzero(~(values > 0))
-        )
+        against: Any = numpy.flatnonzero(~(values > 0))
+        return EValues(dict(zip(distinct.tolist(), counts.tolist(), strict=True)), values, against)
 
     def to_bytes(self, payload_len: int, /) -> bytes:
         if payload_len != self._payload_len:
