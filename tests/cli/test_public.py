@@ -245,3 +245,32 @@ def test_options_that_cannot_be_meant_are_refused(run: Run, options: tuple[str, 
     status, _, err = run("verify", "run.jsonl", *options)
     assert status == 2
     assert fault in " ".join(err.split())
+
+
+def test_a_registry_of_public_keys_names_tenants_and_sets_the_price(run: Run) -> None:
+    marked_run(run)
+    disclosed(run)
+    run("keygen", "--public", "other.json")
+    status, out, err = run("identity", "tenants.jsonl", "--register", "acme", "--public-key", "marking.pub.json")
+    assert status == 0, err
+    assert MarkingKey.load("marking.json").public.fingerprint in out
+    assert run("identity", "tenants.jsonl", "--register", "other", "--public-key", "other.pub.json")[0] == 0
+    public = ("--disclosure", "run.disclosure.json", "--public-key", "tenants.jsonl")
+    status, out, _ = run("verify", "run.jsonl", *public, *LIMITED)
+    assert status == 0
+    assert "of 'acme', other tenants" in out
+    status, out, _ = run("verify", "run.jsonl", *public, "--claimed-by-holder", *LIMITED)
+    assert "2 registered keys: 1.0 bits are paid" in out
+    status, out, err = run(
+        "verify", "run.jsonl", *public, "--claimed-by-holder", "--drawn-from", "2020-01-01T00:00:00Z"
+    )
+    assert status == 2
+    assert "after the contexts were drawn" in err
+    assert "not a time" in run("verify", "run.jsonl", *public, "--claimed-by-holder", "--drawn-from", "noon")[2]
+    assert run("identity", "tenants.jsonl", "--revoke", "acme")[0] == 0
+    assert "revoked" in run("identity", "tenants.jsonl")[1]
+    assert "The key of 'acme' was revoked at" in run("verify", "run.jsonl", *public, *LIMITED)[1]
+    Path("tenants.jsonl").write_text("\n".join(Path("tenants.jsonl").read_text().splitlines()[::2]) + "\n")
+    status, _, err = run("verify", "run.jsonl", *public)
+    assert status == 2
+    assert "no key of the registry" in err

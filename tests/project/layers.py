@@ -34,7 +34,7 @@ DOORS = {("cli", "demo"), ("__main__", "cli")}
 # Inside a room: modules (or folders) import those of lower ranks, and those of their own line as far as no cycle forms.
 INNER_RANKS = {
     "embed": (("session",), ("embedder",)),
-    "disclosure": (("digest", "basis"), ("document",), ("make", "check")),
+    "disclosure": (("digest", "tenants"), ("basis", "document"), ("make", "check")),
     "chain": (("links", "findings"), ("checkpoint",), ("state",), ("session", "writer"), ("check",)),
     "verify": (
         ("work", "defaults"),

@@ -25,7 +25,8 @@ def add_parser(commands: Any) -> None:
         "examples:\n  agentmark identity registry.jsonl --issue tenant-0042 --issue tenant-0043\n"
         "  agentmark identity registry.jsonl --issue-from names.txt\n"
         "  agentmark identity registry.jsonl\n"
-        "  agentmark identity registry.db --issue tenant-0042",
+        "  agentmark identity registry.db --issue tenant-0042\n"
+        "  agentmark identity tenants.jsonl --register acme --public-key acme.pub.json",
     )
     parser.add_argument(
         "registry",
@@ -52,6 +53,13 @@ def add_parser(commands: Any) -> None:
         help="mark this name as no longer in use; again for each",
     )
     parser.add_argument(
+        "--register",
+        type=text,
+        metavar="NAME",
+        help="in a registry of public keys (docs/public.md): put the key of --public-key on record for this name, now",
+    )
+    parser.add_argument("--public-key", type=Path, metavar="FILE", help="for --register: NAME's public key file")
+    parser.add_argument(
         "--list", action="store_true", help="print the whole registry (the default, if nothing is issued or revoked)"
     )
     parser.add_argument("--payload-len", type=int, metavar="BITS", help="of a new registry (default 32)")
@@ -61,6 +69,10 @@ def add_parser(commands: Any) -> None:
 def run(arguments: argparse.Namespace) -> int:
     from agentmark.identity.registry import Registry
 
+    if (arguments.register is None) != (arguments.public_key is None):
+        raise SettingError("--register", "goes together with --public-key")
+    if arguments.register is not None or _is_of_public_keys(arguments.registry):
+        return _run_tenants(arguments)
     names = [*arguments.issue, *(_names_in(arguments.issue_from) if arguments.issue_from is not None else [])]
     _check_once(names, "--issue")
     _check_once(arguments.revoke, "--revoke")
@@ -128,3 +140,38 @@ def _print(registry: "Registry", identities: "Iterable[Identity]") -> None:
     for identity in identities:
         revoked = f"  revoked {identity.revoked_at}" if identity.revoked_at else ""
         print(printable(f"{identity.payload:0{width}x}  {identity.issued_at or '-':<25}  {identity.name}{revoked}"))
+
+
+# Public keys ---------------------------------------------------------------------------------------------------------
+
+
+def _is_of_public_keys(path: Path) -> bool:
+    from agentmark.disclosure.tenants import is_tenants_file
+
+    return path.is_file() and is_tenants_file(path)
+
+
+def _run_tenants(arguments: argparse.Namespace) -> int:
+    """Register, revoke or list the public keys of tenants."""
+    from agentmark.disclosure.tenants import Tenants
+    from agentmark.identity.registry import Registry
+    from agentmark.keys.public import PublicKey
+
+    for name in ("issue", "issue_from", "payload_len"):
+        if getattr(arguments, name):
+            raise SettingError(f"--{name.replace('_', '-')}", "is for registries of identities, and not of public keys")
+    changed = []
+    if arguments.register is not None or arguments.revoke:
+        with Registry.locked(arguments.registry):
+            tenants = Tenants.load(arguments.registry) if arguments.registry.exists() else Tenants()
+            changed += [tenants.revoke(name) for name in arguments.revoke]
+            if arguments.register is not None:
+                changed.append(tenants.register(arguments.register, PublicKey.load(arguments.public_key)))
+            tenants.save(arguments.registry)
+    else:
+        tenants = Tenants.load(arguments.registry)
+    for tenant in tenants if arguments.list or not changed else changed:
+        revoked = f"  revoked {tenant.revoked_at}" if tenant.revoked_at else ""
+        print(printable(f"{tenant.public_key.id}  {tenant.registered_at:<25}  {tenant.name}{revoked}"))
+        print(f"  fingerprint {tenant.public_key.fingerprint}")
+    return EXIT_DONE

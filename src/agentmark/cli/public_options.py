@@ -7,8 +7,11 @@ from typing import TYPE_CHECKING
 from agentmark.errors import SettingError
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from agentmark.disclosure.basis import PublicBasis
     from agentmark.disclosure.check import DisclosedSteps
+    from agentmark.disclosure.tenants import Tenants
     from agentmark.keys.public import PublicKey
 
 # A signer of chains is named by its key itself, in so many digits; a marking key by its file.
@@ -28,7 +31,8 @@ def add_public_options(parser: argparse.ArgumentParser) -> None:
         "--public-key",
         action="append",
         metavar="FILE|HEX",
-        help="with --disclosure: the public key file of who must have disclosed. 64 hex digits: who must have signed "
+        help="with --disclosure: the public key file of who must have disclosed, or a registry of such keys "
+        "(`agentmark identity --register`). 64 hex digits: who must have signed "
         "the checkpoints of a chained log; the chain is reported and never part of the verdict. Again for each key",
     )
     parser.add_argument(
@@ -41,7 +45,14 @@ def add_public_options(parser: argparse.ArgumentParser) -> None:
         "--keys-registered",
         type=int,
         metavar="N",
-        help="with --claimed-by-holder: how many public keys the claimant had on record (default: those given)",
+        help="with --claimed-by-holder: how many public keys the claimant had on record (default: those given, or "
+        "those of the registry)",
+    )
+    parser.add_argument(
+        "--drawn-from",
+        metavar="TIME",
+        help="with --claimed-by-holder and a registry: when the first context was drawn (ISO 8601, UTC), if that "
+        "is known. A key that was registered later is refused",
     )
 
 
@@ -53,14 +64,15 @@ def check_public_options(arguments: argparse.Namespace) -> None:
             raise SettingError(
                 "--public-key", f"{files[0]} is no 64 hex digits; a file goes together with --disclosure"
             )
-        for name in ("claimed_by_holder", "keys_registered"):
+        for name in ("claimed_by_holder", "keys_registered", "drawn_from"):
             if getattr(arguments, name):
                 raise SettingError(f"--{name.replace('_', '-')}", "goes together with --disclosure")
         return
     if not files:
         raise SettingError("--disclosure", "whose it must be is said with --public-key FILE: get it from them")
-    if arguments.keys_registered is not None and not arguments.claimed_by_holder:
-        raise SettingError("--keys-registered", "goes together with --claimed-by-holder")
+    for name in ("keys_registered", "drawn_from"):
+        if getattr(arguments, name) is not None and not arguments.claimed_by_holder:
+            raise SettingError(f"--{name.replace('_', '-')}", "goes together with --claimed-by-holder")
     for name, reason in _NOT_WITH_A_DISCLOSURE.items():
         if getattr(arguments, name):
             raise SettingError(f"--{name.replace('_', '-')}", f"does not go with --disclosure: {reason}")
@@ -81,27 +93,51 @@ def signers_of(arguments: argparse.Namespace) -> list[str] | None:
 
 def public_question(arguments: argparse.Namespace) -> "tuple[list[DisclosedSteps], PublicBasis]":
     """What stands in the place of keys, and what a verdict by it rests on."""
-    from agentmark.disclosure.basis import PublicBasis, Statement
+    from agentmark.disclosure.basis import PublicBasis
     from agentmark.disclosure.check import disclosed_steps
     from agentmark.disclosure.document import Disclosure
 
-    public_keys = _public_keys(arguments)
-    steps = disclosed_steps([Disclosure.load(path) for path in arguments.disclosure], public_keys)
-    claimed = arguments.claimed_by_holder
-    registered = len(public_keys) if arguments.keys_registered is None else arguments.keys_registered
-    basis = PublicBasis(
-        public_keys=tuple(public_keys),
-        statement=Statement.CLAIMED_BY_HOLDER if claimed else Statement.STRANGERS,
-        keys_registered=registered,
+    disclosures = [Disclosure.load(path) for path in arguments.disclosure]
+    registry = _registry(arguments)
+    public_keys = _public_keys(arguments, registry, {disclosure.public_key.id for disclosure in disclosures})
+    basis = PublicBasis.of(
+        tuple(public_keys),
+        claimed_by_holder=arguments.claimed_by_holder,
+        keys_registered=arguments.keys_registered,
+        registry=registry,
+        drawn_from=_time(arguments.drawn_from),
     )
-    return steps, basis
+    return disclosed_steps(disclosures, public_keys), basis
 
 
-def _public_keys(arguments: argparse.Namespace) -> "list[PublicKey]":
+def _registry(arguments: argparse.Namespace) -> "Tenants | None":
+    from agentmark.disclosure.tenants import Tenants, is_tenants_file
+
+    files = [path for path in _key_files(arguments) if is_tenants_file(path)]
+    if len(files) > 1:
+        raise SettingError("--public-key", "one registry of public keys is enough")
+    return Tenants.load(files[0]) if files else None
+
+
+def _public_keys(arguments: argparse.Namespace, registry: "Tenants | None", disclosed: set[str]) -> "list[PublicKey]":
+    """Those given one by one, and those of a registry that disclosed something."""
+    from agentmark.disclosure.tenants import is_tenants_file
     from agentmark.keys.public import PublicKey
 
-    by_id = {key.id: key for key in map(PublicKey.load, _key_files(arguments))}
-    return list(by_id.values())
+    keys = [PublicKey.load(path) for path in _key_files(arguments) if not is_tenants_file(path)]
+    keys += [tenant.public_key for tenant in registry or () if tenant.public_key.id in disclosed]
+    if not keys:
+        raise SettingError("--public-key", "no key of the registry is that of a disclosure")
+    return list({key.id: key for key in keys}.values())
+
+
+def _time(text: str | None) -> "datetime | None":
+    from agentmark.disclosure.tenants import parsed_time
+
+    try:
+        return None if text is None else parsed_time(text)
+    except ValueError:
+        raise SettingError("--drawn-from", f"{text!r} is not a time in ISO 8601") from None
 
 
 def _key_files(arguments: argparse.Namespace) -> list[Path]:

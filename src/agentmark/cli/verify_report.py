@@ -162,6 +162,7 @@ def repeating_options(arguments: argparse.Namespace) -> list[list[str]]:
     options += [["--disclosure", _path(path)] for path in arguments.disclosure or []]
     options += [["--public-key", public_key] for public_key in arguments.public_key or []]
     options += [["--claimed-by-holder"]] if arguments.claimed_by_holder else []
+    options += [["--drawn-from", arguments.drawn_from]] if arguments.drawn_from is not None else []
     options += [["--limit", setting] for setting in limits_of(arguments).as_settings()]
     options += [[_option(name)] for name in ("any_key_id", "skip_bad") if getattr(arguments, name)]
     return options

@@ -1,10 +1,12 @@
 """Against whom a verdict in public mode holds, and on which conditions: one of two statements (spec, section 12.4)."""
 
 from dataclasses import dataclass
+from datetime import datetime
 from enum import StrEnum
 from math import log2
 from typing import Any
 
+from agentmark.disclosure.tenants import Tenant, Tenants, parsed_time
 from agentmark.errors import SettingError
 from agentmark.keys.public import PublicKey
 from agentmark.text import counted, listed
@@ -28,6 +30,40 @@ class PublicBasis:
     statement: Statement = Statement.STRANGERS
     # How many keys the claimant had on record: under each of them he would have claimed.
     keys_registered: int = 1
+    # Whose the keys are, by a registry of public keys.
+    tenants: tuple[Tenant, ...] = ()
+
+    @classmethod
+    def of(
+        cls,
+        public_keys: tuple[PublicKey, ...],
+        *,
+        claimed_by_holder: bool = False,
+        keys_registered: int | None = None,
+        registry: Tenants | None = None,
+        drawn_from: datetime | None = None,
+    ) -> "PublicBasis":
+        """The basis of these keys. With a registry, a claim pays for every key that was on record when the first
+        context was drawn (`drawn_from`; all, if that is not known), and a key that came later is refused."""
+        found = [] if registry is None else [registry.with_key(key.id) for key in public_keys]
+        tenants = tuple([tenant for tenant in found if tenant is not None])
+        if not claimed_by_holder:
+            return cls(public_keys=public_keys, keys_registered=len(public_keys), tenants=tenants)
+        for tenant in tenants:
+            if drawn_from is not None and parsed_time(tenant.registered_at) > drawn_from:
+                raise SettingError(
+                    "claimed_by_holder",
+                    f"the key of {tenant.name!r} was registered at {tenant.registered_at}, after the contexts were "
+                    "drawn: who makes a key to fit a log can make one that fits",
+                )
+        if keys_registered is None:
+            keys_registered = len(public_keys) if registry is None else len(registry.registered_by(drawn_from))
+        return cls(
+            public_keys=public_keys,
+            statement=Statement.CLAIMED_BY_HOLDER,
+            keys_registered=keys_registered,
+            tenants=tenants,
+        )
 
     def __post_init__(self) -> None:
         if not self.public_keys:
@@ -52,18 +88,27 @@ class PublicBasis:
             return (
                 f"Holds against everyone without the secret of {keys}, other tenants and those who know what was "
                 "disclosed included, for records that were fixed before their contexts were disclosed; it shows "
-                "nothing against the holder of the key, who could have made them."
+                f"nothing against the holder of the key, who could have made them.{self._revoked}"
             )
         return (
             f"Holds against the holder of {keys} too, on three conditions that the files cannot show: others fixed "
             "contexts, lists and choices without the secret; the public key was on record before the contexts were "
             "drawn; nothing was added to the records or taken from them since. "
             f"{counted(self.keys_registered, 'registered key')}: {log2(self.keys_registered):.1f} bits are paid."
+            f"{self._revoked}"
         )
 
     @property
     def _ids(self) -> str:
-        return listed([key.id for key in self.public_keys], LISTED)
+        names = {tenant.public_key.id: f" of {tenant.name!r}" for tenant in self.tenants}
+        return listed([f"{key.id}{names.get(key.id, '')}" for key in self.public_keys], LISTED)
+
+    @property
+    def _revoked(self) -> str:
+        said = [
+            f" The key of {each.name!r} was revoked at {each.revoked_at}." for each in self.tenants if each.revoked_at
+        ]
+        return "".join(said)
 
     def as_dict(self) -> dict[str, Any]:
         return {
@@ -73,5 +118,14 @@ class PublicBasis:
             "public_keys": [
                 {"id": key.id, "public_key": key.point.hex(), "fingerprint": key.fingerprint}
                 for key in self.public_keys
+            ],
+            "tenants": [
+                {
+                    "name": tenant.name,
+                    "key_id": tenant.public_key.id,
+                    "registered_at": tenant.registered_at,
+                    "revoked_at": tenant.revoked_at,
+                }
+                for tenant in self.tenants
             ],
         }

@@ -56,7 +56,7 @@ class Registry:
     def add(self, identity: Identity) -> None:
         """Enter an identity; refuse a name or payload that is taken, a payload that is too long, or a name that can
         look like another's."""
-        _check_looks(identity.name)
+        check_looks(identity.name)
         self._enter(identity)
 
     def _enter(self, identity: Identity) -> None:
@@ -255,7 +255,7 @@ def _identity(content: dict[str, Any], where: str) -> Identity:
     return Identity(name, int(payload, 16), content.get("issued_at"), content.get("revoked_at"))
 
 
-def _check_looks(name: str) -> None:
+def check_looks(name: str) -> None:
     """Refuse a new name that can look like another's: with what does not print, spaces at its ends, or spelled apart
     in code points only."""
     odd = first_unprintable(name)
