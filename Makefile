@@ -174,6 +174,7 @@ docs: .venvs/docs/.ready  ## The documents and the API reference as HTML, in bui
 
 vectors: $(BIN)/python  ## Write the test vectors anew; leaves no diff
 	$(BIN)/python tools/make_vectors.py
+	$(BIN)/python tools/public_vectors.py
 
 clean:  ## Remove what the other targets made
 	rm -rf $(VENV) .venvs .mypy_cache .ruff_cache .pytest_cache .hypothesis demo-output build dist

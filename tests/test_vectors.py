@@ -1,4 +1,4 @@
-"""The package against vectors written by independent code (tools/make_vectors.py, from docs/spec.md alone)."""
+"""The package against vectors written by independent code (`tools/*_vectors.py`, from docs/spec.md alone)."""
 
 import json
 from functools import reduce
@@ -12,9 +12,14 @@ import pytest
 from agentmark import (
     BehaviorDistribution,
     ContextError,
+    DisclosedSteps,
+    Disclosure,
+    DisclosureError,
     DistributionError,
     Identity,
     KeyFileError,
+    MarkingKey,
+    PublicKey,
     RecordError,
     Registry,
     RegistryError,
@@ -35,6 +40,8 @@ from agentmark.core.cyclic_shift import cyclic_shift_decode, cyclic_shift_encode
 from agentmark.core.distribution import TOTAL_WEIGHT
 from agentmark.core.prf import derive_step_key
 from agentmark.core.recombination import bin_weights, select_bin, slice_heights
+from agentmark.core.strict_json import parse_json
+from agentmark.disclosure.digest import record_digest
 from agentmark.verify.prices import Prices
 
 VECTORS = Path(__file__).parents[1] / "vectors"
@@ -57,6 +64,13 @@ COUNTS = {
     "keys": {"keys": 6, "invalid": 9},
     "lines": {"lines": 131, "logs": 23},
     "log": {"logs": 25, "lengths": 17},
+    "public": {
+        "keys": 3,
+        "invalid_public_keys": 7,
+        "records": 5,
+        "disclosures.valid": 1,
+        "disclosures.invalid": 5,
+    },
     "record": {"valid": 35, "invalid": 96},
     "scheme_f": {"steps": 35, "impossible": 4, "code": 2182},
     "scheme_r": {"steps": 27, "impossible": 4, "products": 25, "near_ties": 17},
@@ -476,6 +490,60 @@ def test_bulk(scheme: str) -> None:
             choice = scheme_r.encode(distribution, step_key, payload=payload, payload_len=payload_len) or "?"
         lines.update(f"{i} {choice}\n".encode())
     assert lines.hexdigest() == load(f"scheme_{scheme}")["bulk_sha256"]
+
+
+@cases("public", "keys")
+def test_public_keys_and_proofs(case: dict[str, Any]) -> None:
+    content = {"agentmark_public_key": 1} | {name: case[name] for name in ("id", "public_key", "id_proof")}
+    key = PublicKey.from_dict(content)
+    assert key.fingerprint == case["fingerprint"]
+    for step in case["step_keys"]:
+        proof, context = bytes.fromhex(step["proof"]), bytes.fromhex(step["context"])
+        step_key = key.step_key(context, step["payload_len"], proof)
+        assert step_key is not None
+        assert step_key.hex() == step["step_key"]
+        assert key.step_key(context, step["payload_len"] + 1, proof) is None
+
+
+@cases("public", "keys")
+def test_marking_keys(case: dict[str, Any]) -> None:
+    pytest.importorskip("nacl", reason="the extra `public` is not installed")
+    key = MarkingKey(bytes.fromhex(case["secret"]))
+    assert (key.id, key.public.point.hex(), key.public.id_proof.hex()) == (
+        case["id"],
+        case["public_key"],
+        case["id_proof"],
+    )
+    for step in case["step_keys"]:
+        context = bytes.fromhex(step["context"])
+        assert key.step_key(context, step["payload_len"]).hex() == step["step_key"]
+        assert key.prove_step(context, step["payload_len"]).hex() == step["proof"]
+    for derived in case["derived"]:
+        assert key.derive(derived["name"]) == MarkingKey(bytes.fromhex(derived["secret"]))
+
+
+@cases("public", "invalid_public_keys")
+def test_invalid_public_keys(case: dict[str, Any]) -> None:
+    with pytest.raises(KeyFileError, match="prime order"):
+        PublicKey.of(bytes.fromhex(case["public_key"]), bytes(80))
+
+
+@cases("public", "records")
+def test_digest_of_a_disclosed_record(case: dict[str, Any]) -> None:
+    assert record_digest(StepRecord.from_json(case["line"])) == case["digest"]
+
+
+@cases("public", "disclosures", "valid")
+def test_disclosure(case: dict[str, Any]) -> None:
+    steps = DisclosedSteps(Disclosure.from_dict(parse_json(case["text"])))
+    for record in load("public")["records"]:
+        assert steps.proof_of(StepRecord.from_json(record["line"])).step_key is not None
+
+
+@cases("public", "disclosures", "invalid")
+def test_invalid_disclosure(case: dict[str, Any]) -> None:
+    with pytest.raises(DisclosureError):
+        Disclosure.from_dict(parse_json(case["text"]))
 
 
 def bulk_hash(label: str, data: bytes = b"") -> bytes:
