@@ -1,5 +1,7 @@
-"""Writes vectors/public.json from docs/spec.md, section 12, and RFC 9381 and 8032 alone. Shares no code with
-the package: the arithmetic is on affine points, with two inversions for each addition; slow, short, and like no other that is used.
+"""Writes vectors/public.json from docs/spec.md, section 12, and RFC 9381 and 8032 alone.
+
+It shares no code with the package. The arithmetic is on affine points, with two inversions for each addition: slow,
+short, and like no other that is used.
 """
 
 import hashlib

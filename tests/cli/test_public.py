@@ -229,7 +229,7 @@ def test_a_report_says_against_whom_it_holds_and_that_no_secret_is_needed(run: R
         (("--public-key", "marking.pub.json"), "goes together with --disclosure"),
         ((*PUBLIC, "--key", "marking.json"), "takes the place of the secret"),
         ((*PUBLIC, "--any-key-id"), "the key id that they state"),
-        ((*PUBLIC, "--for-stranger"), "does not go with --disclosure"),
+        ((*PUBLIC, "--for-stranger"), "does not go with --for-stranger"),
         ((*PUBLIC, "--keys-registered", "4"), "goes together with --claimed-by-holder"),
         ((*PUBLIC, "--claimed-by-holder", "--keys-registered", "0"), "less than the 1 keys given"),
         (("--claimed-by-holder",), "goes together with --disclosure"),

@@ -61,9 +61,10 @@ def check_public_options(arguments: argparse.Namespace) -> None:
     files = _key_files(arguments)
     if not arguments.disclosure:
         if files:
-            raise SettingError(
-                "--public-key", f"{files[0]} is no 64 hex digits; a file goes together with --disclosure"
+            fault = (
+                f"{str(files[0])!r} is not a public key of {SIGNER_DIGITS} hex digits, and a file goes together with"
             )
+            raise SettingError("--public-key", f"{fault} --disclosure")
         for name in ("claimed_by_holder", "keys_registered", "drawn_from"):
             if getattr(arguments, name):
                 raise SettingError(f"--{name.replace('_', '-')}", "goes together with --disclosure")

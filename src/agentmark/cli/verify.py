@@ -97,7 +97,6 @@ def _judged_by(arguments: argparse.Namespace, material: Material) -> By | None:
 def _check(arguments: argparse.Namespace) -> None:
     """Options that only make sense together."""
     _check_rows(arguments)
-    check_public_options(arguments)
     if arguments.find_offset and len(arguments.session or []) != 1:
         raise SettingError("--find-offset", "goes together with one --session")
     if arguments.offsets is not None and not arguments.find_offset:
@@ -108,6 +107,7 @@ def _check(arguments: argparse.Namespace) -> None:
         for name, reason in _NOT_FOR_STRANGERS.items():
             if getattr(arguments, name):
                 raise SettingError(f"--{name.replace('_', '-')}", f"does not go with --for-stranger: {reason}")
+    check_public_options(arguments)
     if arguments.offsets is not None and not 1 <= arguments.offsets <= MAX_OFFSETS:
         raise SettingError("--offsets", f"{arguments.offsets} is not a number of places from 1 to {MAX_OFFSETS:,}")
     if arguments.work_limit < 1:
