@@ -336,3 +336,24 @@ def test_against_its_holder_the_default_statement_shows_nothing_and_says_so() ->
         PublicBasis(public_keys=(KEY.public,), keys_registered=2)
     with pytest.raises(SettingError, match="at least one"):
         PublicBasis(public_keys=())
+
+
+# False attribution ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("null", ["a stranger's log", "disclosed in full by a claimant", "disclosed in part"])
+def test_false_attributions_stay_below_the_threshold(null: str) -> None:
+    """500 logs a cell with the real function, judged at 1 in 20: 25 expected at the most, 41 happen once in 1000."""
+    rng = random.Random(null)
+    threshold, accepted = 0.05, 0
+    for _ in range(500):
+        log = foreign(rng, steps=6)
+        chosen = log
+        if null == "disclosed in part":
+            chosen = [record for record in log if agrees(record, KEY)]
+        elif null == "a stranger's log":
+            # Beside records that were disclosed before, whose step keys he knows: those of another session.
+            chosen = [*log, *genuine(steps=1)]
+        accepted += judged(log, chosen, threshold=threshold).accepted
+    assert accepted <= 40
