@@ -7,6 +7,7 @@ import random
 import tempfile
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from chained_logs import SIGNER, STRANGER, one_session, two_sessions
 from log_run import KEY, PAYLOAD, PAYLOAD_LEN
@@ -18,7 +19,9 @@ from agentmark.audit.case import Case, ReportOrder
 from agentmark.core.evidence import Evidence
 from agentmark.core.linear import LinearSystem
 from agentmark.core.rlnc import Equation
+from agentmark.disclosure.tenants import Tenant, Tenants
 from agentmark.identity.registry import Identity, Registry
+from agentmark.keys.public import PublicKey
 from agentmark.log.rotating import RotatingLog
 from agentmark.report import sign_report
 from agentmark.verify.keyring import Keyring
@@ -126,6 +129,30 @@ def registry_files() -> list[bytes]:
 @cache
 def registry_tables() -> list[bytes]:
     return [_saved(registry().save, "registry.db")]
+
+
+def _public_vectors() -> Any:
+    return json.loads((Path(__file__).parents[2] / "vectors" / "public.json").read_text(encoding="utf-8"))
+
+
+@cache
+def disclosures() -> list[bytes]:
+    return [case["text"].encode() for case in _public_vectors()["disclosures"]["valid"]]
+
+
+def _public_key() -> PublicKey:
+    return PublicKey.from_dict(json.loads(disclosures()[0])["public_key"])
+
+
+@cache
+def public_key_files() -> list[bytes]:
+    return [_saved(_public_key().save)]
+
+
+@cache
+def tenants_files() -> list[bytes]:
+    time = "2026-01-02T03:04:05+00:00"
+    return [_saved(Tenants([Tenant("Zürich 😀", _public_key(), time, time)]).save)]
 
 
 @cache

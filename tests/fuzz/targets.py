@@ -19,7 +19,10 @@ from agentmark.core.evidence import Evidence
 from agentmark.core.linear import LinearSystem
 from agentmark.core.rlnc import Equation
 from agentmark.core.strict_json import StrictJsonError, parse_json, parse_json_at, parse_json_pairs
+from agentmark.disclosure.document import Disclosure
+from agentmark.disclosure.tenants import Tenants
 from agentmark.elicit.parse import ParseFault, parse_weights, parse_weights_and_arguments
+from agentmark.keys.public import PublicKey
 from agentmark.keys.shared import SharedKey
 from agentmark.keys.signing import SigningKey
 from agentmark.log.read.open import open_log, read_log
@@ -159,6 +162,23 @@ def _registry(data: bytes, folder: Path) -> None:
     assert list(Registry.load(folder / "again")) == list(registry)
 
 
+def _public_key_file(data: bytes, folder: Path) -> None:
+    key = PublicKey.load(_private(data, folder))
+    assert PublicKey.from_dict(key.as_dict()) == key
+
+
+def _disclosure(data: bytes, folder: Path) -> None:
+    disclosure = Disclosure.load(_private(data, folder))
+    disclosure.save(folder / "again")
+    assert Disclosure.load(folder / "again") == disclosure
+
+
+def _tenants(data: bytes, folder: Path) -> None:
+    tenants = Tenants.load(_private(data, folder))
+    tenants.save(folder / "again")
+    assert list(Tenants.load(folder / "again")) == list(tenants)
+
+
 def _signed_report(data: bytes, _: Path) -> None:
     signed = parse_json(data)
     if check_report(signed) is not None:
@@ -240,6 +260,9 @@ _ALL = (
     Target("signing-key-file", _signing_key_file, seeds.signing_key_files),
     Target("registry-lines", _registry, seeds.registry_files),
     Target("registry-table", _registry, seeds.registry_tables),
+    Target("public-key-file", _public_key_file, seeds.public_key_files),
+    Target("disclosure", _disclosure, seeds.disclosures),
+    Target("tenants", _tenants, seeds.tenants_files),
     Target("signed-report", _signed_report, seeds.signed_reports, make=_signed_reports),
     Target("log-state", _log_state, seeds.states),
     Target("monitor", _monitor, seeds.monitors),

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Self
 
+from agentmark.core.canonical import is_unicode
 from agentmark.core.strict_json import StrictJsonError, parse_json
 from agentmark.files import read_small_file, write_text_file
 from agentmark.identity.errors import RegistryError
@@ -141,6 +142,8 @@ def _parsed(line: str, where: str) -> dict[str, Any]:
 def _tenant(content: dict[str, Any], where: str) -> Tenant:
     if set(content) != _MEMBERS or not isinstance(content["name"], str) or not content["name"]:
         raise RegistryError(where, f"is not an object of {', '.join(sorted(_MEMBERS))}")
+    if not is_unicode(content["name"]) or "\n" in content["name"]:
+        raise RegistryError(where, "its name is not one line of text")
     for member in ("registered_at", "revoked_at"):
         if content[member] is not None or member == "registered_at":
             try:
