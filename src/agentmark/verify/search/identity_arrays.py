@@ -59,7 +59,7 @@ class IdentityArrays:
         return totals.astype(numpy.int64)
 
     def sums(self, readings: Sequence[Reading], values: Sequence[Sequence[float]]) -> Any:
-        """The sum over steps of what each symbol is worth (`values`: for every symbol of a step), for every identity."""
+        """The sum over steps of what each symbol is worth (`values`: of every symbol of a step), for every identity."""
         import numpy
 
         total = numpy.zeros(self.count)

@@ -7,6 +7,7 @@ Where NumPy is there, `identity_arrays` comes to the same scores, sooner. What i
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from heapq import nlargest
 from importlib.util import find_spec
 from math import ceil, log2
@@ -171,10 +172,13 @@ def best_identities(
 
 def _gains(readings: Sequence[SymbolSet], noise: Sequence[float], scale: int) -> list[list[int]]:
     """For each noise rate what agreeing with a step is worth beside not agreeing, in fractions of a bit."""
-    return [
-        [round(scale * (log2((1 - rate) / reading.share + rate) - log2(rate))) for reading in readings]
-        for rate in noise
-    ]
+    shares = [reading.share for reading in readings]
+    return [[_gain(share, rate, scale) for share in shares] for rate in noise]
+
+
+@lru_cache(maxsize=8192)
+def _gain(share: float, rate: float, scale: int) -> int:
+    return round(scale * (log2((1 - rate) / share + rate) - log2(rate)))
 
 
 def _counted(columns: _Columns, readings: Sequence[SymbolSet], noise: Sequence[float], scale: int) -> list[list[int]]:
