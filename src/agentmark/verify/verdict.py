@@ -428,7 +428,8 @@ class Verdict:
         unread = [finding.record for finding in self.findings if finding.outcome is Outcome.NOT_READ]
         if unread:
             was, them = ("was", "it") if len(unread) == 1 else ("were", "them all")
-            enough = _round_up(self.work_limit + sum([reading_cost(record) for record in unread]))
+            # What was read may have cost more than the limit: the bytes of a log pay for some of it.
+            enough = _round_up(sum([reading_cost(finding.record) for finding in self.findings]))
             notes.append(
                 f"{len(unread):,} of {counted(self.record_count, 'record')} {was} not read, because the work limit was "
                 f"reached; a work limit of {enough} reads {them}"
