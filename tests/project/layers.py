@@ -57,6 +57,8 @@ INNER_RANKS = {
         ("arrays",),
         ("laws",),
         ("columns",),
+        ("from_lines",),
+        ("chunks",),
     ),
     "audit": (("engine", "stretches", "progress", "sessions"), ("material",), ("case",), ("roll_case",)),
     "decide": (("forks",), ("decision", "forcing", "stats", "writing"), ("runs",), ("desk",), ("turn",), ("decider",)),
