@@ -73,37 +73,7 @@ class PackedReadings:
     @classmethod
     def from_bytes(cls, data: bytes, payload_len: int) -> "PackedReadings":
         """The readings that these bytes are of; StateError if they are of none, or hold what no step can say."""
-        import numpy
-
-        if not data.startswith(PACKED):
-            raise StateError("not readings of version 1")
-        source = Source(data, len(PACKED))
-        count, length = PACKED_HEAD.unpack(source.take(PACKED_HEAD.size))
-        if length != payload_len:
-            raise StateError(f"readings of {length} bits where {payload_len} were expected")
-
-        def column(kind: str, size: int) -> Any:
-            array = numpy.dtype(kind)
-            return numpy.frombuffer(source.take(array.itemsize * size), dtype=array)
-
-        kinds, widths = column("<u1", count), column("<u1", count)
-        pads, symbols = column("<u4", count), column("<u4", count)
-        if bool((kinds > SOFT).any()):
-            raise StateError("readings of an unknown kind")
-        words = row_size(payload_len) // 8
-        total = int(widths.sum(dtype=numpy.int64))
-        columns = {
-            "kinds": kinds,
-            "widths": widths,
-            "pads": pads,
-            "symbols": symbols,
-            "rows": column("<u8", total * words).reshape(total, words),
-            "sets": column("<u1", SET_SIZE * int((kinds == SYMBOLS).sum())).reshape(-1, SET_SIZE),
-            "values": column("<f8", SYMBOL_COUNT * int((kinds == SOFT).sum())).reshape(-1, SYMBOL_COUNT),
-        }
-        source.expect_end()
-        _check(columns, payload_len)
-        return cls(payload_len, columns)
+        return cls(payload_len, packed_columns(data, payload_len))
 
     @classmethod
     def concat(cls, parts: Sequence["PackedReadings"], payload_len: int) -> "PackedReadings":
@@ -128,7 +98,22 @@ class PackedReadings:
         return len(self._columns["kinds"])
 
     def __iter__(self) -> Iterator[Reading]:
-        return (self[i] for i in range(len(self)))
+        columns = self._columns
+        size = row_size(self._payload_len)
+        data = columns["rows"].tobytes()
+        rows = [int.from_bytes(data[at : at + size], "little") for at in range(0, len(data), size)] if size else []
+        numbers = [columns[name].tolist() for name in ("kinds", "widths", "pads", "symbols")]
+        sets, values = iter(columns["sets"]), iter(columns["values"])
+        at = 0
+        for kind, width, pad, symbol in zip(*numbers, strict=True):
+            own = tuple(rows[at : at + width]) if size else (0,) * width
+            at += width
+            if kind == SOFT:
+                yield SoftSymbols(own, pad, tuple(next(values).tolist()))
+            elif kind == EQUATIONS:
+                yield SymbolSet(own, pad, 1 << symbol)
+            else:
+                yield SymbolSet(own, pad, int.from_bytes(next(sets).tobytes(), "little"))
 
     def __getitem__(self, index: int, /) -> Reading:
         columns = self._columns
@@ -240,6 +225,41 @@ class PackedReadings:
         chosen = numpy.flatnonzero(self._counts == 1) if single else numpy.arange(len(self))
         places: Sequence[int] = chosen[numpy.argsort(-bits[chosen], kind="stable")][:most].tolist()
         return places
+
+
+def packed_columns(data: bytes, payload_len: int) -> dict[str, Any]:
+    """What `PackedReadings` is made of, from its bytes; StateError for bytes of none, or of what no step can say."""
+    import numpy
+
+    if not data.startswith(PACKED):
+        raise StateError("not readings of version 1")
+    source = Source(data, len(PACKED))
+    count, length = PACKED_HEAD.unpack(source.take(PACKED_HEAD.size))
+    if length != payload_len:
+        raise StateError(f"readings of {length} bits where {payload_len} were expected")
+
+    def column(kind: str, size: int) -> Any:
+        array = numpy.dtype(kind)
+        return numpy.frombuffer(source.take(array.itemsize * size), dtype=array)
+
+    kinds, widths = column("<u1", count), column("<u1", count)
+    pads, symbols = column("<u4", count), column("<u4", count)
+    if bool((kinds > SOFT).any()):
+        raise StateError("readings of an unknown kind")
+    words = row_size(payload_len) // 8
+    total = int(widths.sum(dtype=numpy.int64))
+    columns = {
+        "kinds": kinds,
+        "widths": widths,
+        "pads": pads,
+        "symbols": symbols,
+        "rows": column("<u8", total * words).reshape(total, words),
+        "sets": column("<u1", SET_SIZE * int((kinds == SYMBOLS).sum())).reshape(-1, SET_SIZE),
+        "values": column("<f8", SYMBOL_COUNT * int((kinds == SOFT).sum())).reshape(-1, SYMBOL_COUNT),
+    }
+    source.expect_end()
+    _check(columns, payload_len)
+    return columns
 
 
 def _check(columns: Mapping[str, Any], payload_len: int) -> None:
