@@ -49,7 +49,7 @@ INNER_RANKS = {
     "log": (
         ("sink", "append", "sync", "lines", "json_beginning", "sizes"),
         ("signer_file",),
-        ("jsonl", "rotating", "sqlite", "otel"),
+        ("jsonl", "rotating", "sqlite", "otel", "parquet"),
         ("read",),
     ),
     # Columns know nothing of where they come from.
@@ -57,7 +57,7 @@ INNER_RANKS = {
         ("arrays",),
         ("laws",),
         ("columns",),
-        ("from_lines",),
+        ("from_lines", "parquet"),
         ("chunks",),
     ),
     "audit": (("engine", "stretches", "progress", "sessions"), ("material",), ("case",), ("roll_case",)),
