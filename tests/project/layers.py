@@ -50,15 +50,15 @@ INNER_RANKS = {
     "log": (
         ("sink", "append", "sync", "lines", "json_beginning", "sizes"),
         ("signer_file",),
-        ("jsonl", "rotating", "sqlite", "otel"),
+        ("jsonl", "rotating", "sqlite", "otel", "parquet"),
         ("read",),
     ),
     # Columns know nothing of where they come from.
     "batch": (
-        ("arrays",),
-        ("laws",),
+        ("arrays", "library"),
+        ("laws", "scanning"),
         ("columns", "hashing"),
-        ("from_lines", "copies", "read_f"),
+        ("from_lines", "parquet", "copies", "read_f"),
         ("chunks", "read_r"),
         ("native",),
         ("reading",),

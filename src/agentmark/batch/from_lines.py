@@ -12,22 +12,17 @@ Where the two parsers differ, and what makes a line certain:
   are one on each.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, islice
 from operator import eq
 from sys import getsizeof
 from typing import Annotated, Any, Literal
 
-from agentmark.batch.arrays import Bools, Bytes, Int32s, Int64s, np, spread
-from agentmark.batch.columns import (
-    ENFORCED_CODES,
-    SCHEME_NAMES,
-    UNCHECKED,
-    Arrays,
-    ColumnBuilder,
-    StepColumns,
-)
-from agentmark.batch.laws import broken_lists, out_of_order, sums_of_lists
+from agentmark.batch.arrays import Bools, Bytes, Int32s, Int64s, np, sizes_of, starts_of
+from agentmark.batch.columns import ENFORCED_CODES, SCHEME_NAMES, UNCHECKED, ColumnBuilder, StepColumns
+from agentmark.batch.laws import Arrays, check_lists, in_order, joined, only, sums_of_lists
+from agentmark.batch.library import built_library
+from agentmark.batch.scanning import Scanned, scan
 from agentmark.chain.checkpoint import Checkpoint
 from agentmark.core.canonical import MAX_SAFE_INTEGER, canonical_bytes
 from agentmark.core.context import context_digest
@@ -51,6 +46,9 @@ except ImportError:
 
 _NEWLINE, _RETURN, _QUOTE, _COMMA, _BACKSLASH, _U = b'\n\r",\\u'
 _OBJECT, _OBJECT_END, _LIST = b"{}["
+
+# One line in so many may be left to the plain reader; where there are more, msgspec is faster for all.
+MOST_LEFT = 32
 
 _UNSET = msgspec.UNSET
 _HEX_DIGITS = 2 * DIGEST_SIZE
@@ -168,9 +166,7 @@ class _LineReader:
 
     def _take_lines(self, lines: "_Lines") -> bool:
         """False if the meter would not take all of it: then nothing was counted or kept."""
-        picked, rows = lines.decoded()
-        found = _Found(rows, self._builder)
-        good = found.good & lines.accounted_for(picked, rows, found.quotes)
+        picked, found, good = self._found(lines)
         self._has_leftovers |= not good.all()
         memory = found.memory(self._known_name_sizes())[good]
         picked = picked[good]
@@ -190,6 +186,7 @@ class _LineReader:
             elif isinstance(event, BadEntry) and not self._skip_bad:
                 break
         if not self._meter.take(values, records):
+            self._has_leftovers = True
             return False
         arrays = found.arrays(good, lines.numbers[picked])
         last = events.pop() if events and isinstance(events[-1], BadEntry) and not self._skip_bad else None
@@ -198,25 +195,36 @@ class _LineReader:
             raise last.error
         return True
 
+    def _found(self, lines: "_Lines") -> "tuple[Int64s, _Found, Bools]":
+        """Which lines were read the fast way, what was found there, and which of it is certain."""
+        scanned = lines.scanned()
+        if scanned is not None:
+            native = _Scanned(scanned, self._builder)
+            return np.flatnonzero(scanned.taken), native, native.good
+        picked, rows = lines.decoded()
+        found = _Found(rows, self._builder)
+        return picked, found, found.good & lines.accounted_for(picked, rows, found.quotes)
+
     def _keep(self, arrays: Arrays, events: Sequence[Event], *, before: int | None) -> None:
         """Keep the rows of both ways, in the order of their lines; those before a line, if one is given."""
         if before is not None:
-            arrays = _only(arrays, arrays["line"] < before)
+            self._has_leftovers = True
+            arrays = only(arrays, arrays["line"] < before)
         self._tally.record_count += len(arrays["step"])
         for event in events:
             self._tally.count(event)
             if isinstance(event, Entry):
                 self._builder.add(event.record, event.line)
         if any(isinstance(event, Entry) for event in events):
-            both = _joined(arrays, self._builder.take_rows())
-            arrays = _in_order(both, np.argsort(both["line"], kind="stable"))
+            both = joined(arrays, self._builder.take_rows())
+            arrays = in_order(both, np.argsort(both["line"], kind="stable"))
         self._builder.add_arrays(arrays)
 
     def _known_name_sizes(self) -> Int64s:
         known, table = len(self._name_sizes), self._builder.names
         if known < len(table):
             new = list(islice(table, known, None))
-            self._name_sizes = np.concatenate([self._name_sizes, _sizes(getsizeof, new)])
+            self._name_sizes = np.concatenate([self._name_sizes, sizes_of(getsizeof, new)])
         return self._name_sizes
 
 
@@ -259,6 +267,15 @@ class _Lines:
 
     def _line(self, index: int) -> bytes:
         return self._block[self._starts[index] : self._ends[index] + 1]
+
+    def scanned(self) -> Scanned | None:
+        """What the native library takes of these lines, if there is one and it takes nearly all of them: the others are
+        left to the plain reader."""
+        library = built_library()
+        found = None if library is None else scan(library, self._block, self._starts, self._ends)
+        if found is None or MOST_LEFT * np.count_nonzero(~found.taken) > len(found.taken):
+            return None
+        return found
 
     def decoded(self) -> tuple[Int64s, list[Any]]:
         """Which lines msgspec can read as records, and what it reads."""
@@ -367,8 +384,8 @@ class _Found:
         metas, raw_contexts = _Objects([row.meta for row in rows]), _Objects([row.raw_context for row in rows])
         contexts, context_good = _digests([row.context for row in rows])
 
-        length = _sizes(len, lists)
-        self._start = _starts(length)
+        length = sizes_of(len, lists)
+        self._start = starts_of(length)
         total = int(self._start[-1])
         self._arrays: Arrays = {
             "session": _codes(builder.sessions, sessions),
@@ -387,7 +404,9 @@ class _Found:
             "choice": _codes(self._names, [row.choice for row in rows]),
             "mismatch": raw_contexts.mismatches(contexts),
         }
-        self.good = self._keeps_laws() & context_good & reasons.filled_or_absent & links.digests_or_absent
+        self.good = (
+            check_lists(self._arrays, self._names) & context_good & reasons.filled_or_absent & links.digests_or_absent
+        )
         self.good &= self._arrays["marked"] | reasons.present
         self.good &= metas.good & raw_contexts.good
         for table, column in ((builder.sessions, "session"), (builder.key_ids, "key_id"), (self._names, "choice")):
@@ -405,25 +424,6 @@ class _Found:
         for row in np.flatnonzero(self._arrays["partial"] & listed).tolist():
             self._memory[row] += memory_of_value(lists[row]) if lists[row] else 0
 
-    def _keeps_laws(self) -> Bools:
-        """Which rows have a list that a record may have, or none where it needs none. Whole lists are put in order."""
-        found = self._arrays
-        listed, partial, name, weight = found["listed"], found["partial"], found["name"], found["weight"]
-        good = ~broken_lists(self._start, name, weight, listed=listed, partial=partial, choice=found["choice"])
-        good &= listed | partial | ~found["marked"]
-        if "" in self._names:
-            nameless = (name == self._names[""]).astype(np.int64)
-            good &= sums_of_lists(self._start, nameless) == 0
-        unordered = np.flatnonzero(good & ~partial & out_of_order(self._start, name, weight, tuple(self._names)))
-        if len(unordered):
-            texts = tuple(self._names)
-            for row in unordered.tolist():
-                entries = slice(self._start[row], self._start[row + 1])
-                pairs = zip(weight[entries].tolist(), name[entries].tolist(), strict=True)
-                ordered = sorted(pairs, key=lambda pair: (-pair[0], texts[pair[1]]))
-                weight[entries], name[entries] = zip(*ordered, strict=True)
-        return good
-
     def memory(self, name_sizes: Int64s) -> Int64s:
         """What `memory_of` says of each record; `name_sizes` is what each name of the table takes."""
         whole = sums_of_lists(self._start, name_sizes[self._arrays["name"]] + 100)
@@ -431,7 +431,30 @@ class _Found:
 
     def arrays(self, good: Bools, numbers: Int64s) -> Arrays:
         """The rows that are good; their lines have these numbers."""
-        return {**_only(self._arrays, good), "line": numbers}
+        return {**only(self._arrays, good), "line": numbers}
+
+
+class _Scanned(_Found):
+    """The same of lines that the native library has taken: it has looked at all but the lists and the memory."""
+
+    def __init__(self, scanned: Scanned, builder: ColumnBuilder) -> None:
+        self._names = builder.names
+        arrays = dict(scanned.arrays)
+        reasons = arrays.pop("reason_length")
+        # What texts take in memory is counted by their letters.
+        self._memory = reasons + sizes_of(len, scanned.sessions)[arrays["session"]]
+        self._memory += sizes_of(len, scanned.key_ids)[arrays["key_id"]]
+        for table, texts, columns in (
+            (builder.sessions, scanned.sessions, ("session",)),
+            (builder.key_ids, scanned.key_ids, ("key_id",)),
+            (builder.names, scanned.names, ("name", "choice")),
+        ):
+            codes = _codes(table, texts)
+            arrays |= {column: codes[arrays[column]] for column in columns}
+        nothing = np.zeros(len(reasons), bool)
+        self._arrays = {**arrays, "partial": nothing, "mismatch": nothing}
+        self._start = starts_of(arrays["length"])
+        self.good = check_lists(self._arrays, self._names)
 
 
 class _Texts:
@@ -474,36 +497,36 @@ class _Objects:
         self.texts = count - values.count(_UNSET)
         if self.texts:
             filled = [i for i, value in enumerate(values) if value]
-            self._weigh([i for i in filled if self._is_flat(values[i])])
-            self._look_into([i for i in filled if not self._is_flat(values[i])])
+            nested = self._weigh(filled)
+            if nested:
+                self._weigh([i for i in filled if i not in nested])
+                self._look_into(nested)
 
-    @staticmethod
-    def _is_flat(members: dict[str, Any]) -> bool:
-        return _SCALARS.issuperset(map(type, members.values()))
-
-    def _weigh(self, rows: list[int]) -> None:
-        """Objects without others in them, all at once."""
+    def _weigh(self, rows: list[int]) -> set[int]:
+        """Take in objects without others in them, all at once; if some are not, only say which."""
         objects = [self._values[i] for i in rows]
         inner = list(chain.from_iterable(map(dict.values, objects)))
-        self.texts += len(inner) + list(map(type, inner)).count(str)
-        sizes = np.fromiter(map(getsizeof, objects), np.int64, len(objects))
-        start = np.concatenate(
-            [np.zeros(1, np.int64), np.cumsum(np.fromiter(map(len, objects), np.int64, len(objects)))]
-        )
+        kinds = list(map(type, inner))
+        if not _SCALARS.issuperset(kinds):
+            return {i for i in rows if not _SCALARS.issuperset(map(type, self._values[i].values()))}
+        self.texts += len(inner) + kinds.count(str)
+        start = starts_of(sizes_of(len, objects))
+        sizes = sizes_of(getsizeof, objects)
         for values in (inner, list(chain.from_iterable(objects))):
-            sizes += sums_of_lists(start, np.fromiter(map(getsizeof, values), np.int64, len(values)))
+            sizes += sums_of_lists(start, sizes_of(getsizeof, values))
         self.memory[rows] = sizes
         numbers = [value for value in inner if type(value) is int]
         if numbers and (max(numbers) > MAX_SAFE_INTEGER or min(numbers) < -MAX_SAFE_INTEGER):
             self._check(rows)
+        return set()
 
-    def _look_into(self, rows: list[int]) -> None:
+    def _look_into(self, rows: Iterable[int]) -> None:
         for i in rows:
             self.memory[i] = memory_of_value(self._values[i])
             self.texts += sum(1 for _ in _texts_in(self._values[i]))
         self._check(rows)
 
-    def _check(self, rows: list[int]) -> None:
+    def _check(self, rows: Iterable[int]) -> None:
         for i in rows:
             try:
                 canonical_bytes(self._values[i])
@@ -517,14 +540,6 @@ class _Objects:
             if isinstance(value, dict) and self.good[i]:
                 found[i] = context_digest(value) != contexts[i].tobytes()
         return found
-
-
-def _sizes(measure: Callable[[Any], int], values: Sequence[Any]) -> Int64s:
-    return np.fromiter(map(measure, values), np.int64, len(values))
-
-
-def _starts(lengths: Int64s) -> Int64s:
-    return np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
 
 
 def _codes(table: dict[str, int], texts: Sequence[str]) -> Int32s:
@@ -544,18 +559,3 @@ def _digests(texts: list[str]) -> tuple[Bytes, Bools]:
     good = [len(text) == _HEX_DIGITS and set(text) <= set("0123456789abcdef") for text in texts]
     mended = [text if is_good else "0" * _HEX_DIGITS for text, is_good in zip(texts, good, strict=True)]
     return _digests(mended)[0], np.array(good, bool)
-
-
-def _only(arrays: Arrays, rows: Bools) -> Arrays:
-    return arrays if rows.all() else _in_order(arrays, np.flatnonzero(rows))
-
-
-def _in_order(arrays: Arrays, rows: Int64s) -> Arrays:
-    """These rows, in this order."""
-    lengths = arrays["length"]
-    entries = spread((np.cumsum(lengths) - lengths)[rows], lengths[rows])
-    return {column: values[entries if column in ("name", "weight") else rows] for column, values in arrays.items()}
-
-
-def _joined(arrays: Arrays, more: Arrays) -> Arrays:
-    return {column: np.concatenate([values, more[column]]) for column, values in arrays.items()}
