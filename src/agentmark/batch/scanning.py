@@ -1,6 +1,5 @@
 """Lines into columns by the native library: those lines that are just as `StepRecord.to_json` writes them."""
 
-from collections.abc import Sequence
 from ctypes import CDLL, POINTER, Structure, byref, c_int64, c_void_p
 from dataclasses import dataclass
 from typing import Any
@@ -75,7 +74,7 @@ def scan(library: CDLL, block: bytes, starts: Int64s, ends: Int64s) -> Scanned |
     taken = np.zeros(count, np.bool_)
     scanner = library.agentmark_scan
     scanner.restype = c_int64
-    scanner.argtypes = [c_void_p] * 3 + [c_int64, POINTER(_Columns)] + [POINTER(_Table)] * 3 + [c_void_p]
+    scanner.argtypes = (*[c_void_p] * 3, c_int64, POINTER(_Columns), *[POINTER(_Table)] * 3, c_void_p)
     text = np.frombuffer(block, np.uint8)
     found = scanner(
         *[array.ctypes.data for array in (text, starts, ends)],
@@ -107,8 +106,3 @@ class _TextTable:
         count = self.given.count
         spans = zip(self._start[:count].tolist(), self._length[:count].tolist(), strict=True)
         return [block[start : start + length].decode("utf-8") for start, length in spans]
-
-
-def recoded(codes: NDArray[np.int32], new: Sequence[int]) -> NDArray[np.int32]:
-    """Codes into another table: `new` says what each code is there."""
-    return np.array(new, np.int32)[codes] if len(codes) else codes
