@@ -55,13 +55,13 @@ INNER_RANKS = {
     ),
     # Columns know nothing of where they come from.
     "batch": (
-        ("arrays",),
-        ("laws",),
+        ("arrays", "library"),
+        ("laws", "scanning"),
         ("columns", "hashing"),
-        ("copies", "read_f", "parquet"),
+        ("copies", "read_f", "parquet", "from_lines"),
         ("read_r",),
         ("native",),
-        ("from_lines", "reading"),
+        ("reading",),
         ("chunks", "groups"),
     ),
     "audit": (("engine", "stretches", "progress", "sessions"), ("material",), ("case",), ("roll_case",)),
