@@ -39,6 +39,9 @@ class Chunk(Protocol):
     @property
     def nbytes(self) -> int: ...
 
+    @property
+    def key_ids(self) -> Iterable[str]: ...
+
     def __len__(self) -> int: ...
 
 
@@ -110,6 +113,10 @@ class PlainChunk:
     def nbytes(self) -> int:
         # About what a record takes in memory.
         return 2200 * len(self.entries)
+
+    @property
+    def key_ids(self) -> set[str]:
+        return {entry.record.key_id for entry in self.entries}
 
     def __len__(self) -> int:
         return len(self.entries)

@@ -15,13 +15,13 @@ from agentmark.audit.chunks import Chunk, ChunkKind, chunk_kind
 from agentmark.audit.shards import Shard, as_text, fingerprint
 from agentmark.audit.spill import SpillWriter
 from agentmark.core.errors import AgentMarkError
-from agentmark.errors import MissingExtraError
 from agentmark.log.read.limits import LimitError, Limits
 from agentmark.log.read.summary import LogSummary
 from agentmark.verify.roll import By
 
 # Of each shard, so many notes are kept; further ones are counted.
 MOST_NOTES = 20
+MOST_KEY_IDS = 20
 # What is gathered before it is sorted out by part and written, in bytes of columns, or of lines.
 BUFFER_BYTES = 48 << 20
 
@@ -59,6 +59,8 @@ class ShardOutcome:
     bad: int = 0
     # Lines of a range, so that those of the ranges behind it can be counted on.
     lines: int = 0
+    # The keys that its records state, or some of very many.
+    key_ids: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     more_notes: int = 0
     # Why it was skipped; None if it was read.
@@ -67,8 +69,13 @@ class ShardOutcome:
     def as_dict(self) -> dict[str, Any]:
         return asdict(self)
 
+    @classmethod
+    def from_dict(cls, content: dict[str, Any]) -> "ShardOutcome":
+        return cls(**content)
+
     @property
-    def place(self) -> tuple[str, int, int | None]:
+    def piece(self) -> tuple[str, int, int | None]:
+        """Which range of which file."""
         return self.path, self.start, self.end
 
     def renumbered(self, lines_before: int) -> list[str]:
@@ -91,11 +98,9 @@ class Counted(Protocol):
 def read_shards(job: ReadJob, told: Counted) -> tuple[list[ShardOutcome], int]:
     """Read the shards of a job into its file of parts: what each held, and the size of the file."""
     kind = chunk_kind(job.engine)
-    outcomes = []
     with SpillWriter(Path(job.file), job.part_count) as writer:
         buffer = _Buffer(writer, lambda chunks: kind.by_part(chunks, job.by, job.part_count))
-        for shard in job.shards:
-            outcomes.append(_read_shard(job, shard, kind, buffer, told))
+        outcomes = [_read_shard(job, shard, kind, buffer, told) for shard in job.shards]
         buffer.finish()
     return outcomes, writer.size
 
@@ -114,10 +119,14 @@ def _read_shard(job: ReadJob, shard: Shard, kind: ChunkKind, buffer: "_Buffer", 
     try:
         outcome = replace(outcome, fingerprint=fingerprint(shard), sha256=_sha256(job, shard))
         reading = kind.read(shard, skip_bad=not job.strict, limits=job.limits, work_limit=job.work_limit)
+        key_ids: set[str] = set()
         for chunk in reading.chunks():
             buffer.add(chunk)
+            if len(key_ids) < MOST_KEY_IDS:
+                key_ids.update(chunk.key_ids)
             progress.at(reading.place, len(chunk))
-        outcome = _told_by(reading.summary, replace(outcome, lines=reading.lines), shard)
+        outcome = replace(outcome, lines=reading.lines, key_ids=sorted(key_ids)[:MOST_KEY_IDS])
+        outcome = _told_by(reading.summary, outcome, shard)
     except (AgentMarkError, OSError) as error:
         if job.strict:
             raise
@@ -162,7 +171,7 @@ def _sha256(job: ReadJob, shard: Shard) -> str | None:
 
 
 def _fault(error: Exception) -> str:
-    if isinstance(error, OSError) and not isinstance(error, MissingExtraError):
+    if isinstance(error, OSError):
         return f"cannot be read: {error.strerror or error}"
     if isinstance(error, LimitError):
         return as_text(str(error))

@@ -9,6 +9,7 @@ import stat
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from hashlib import blake2b
+from itertools import pairwise
 from pathlib import Path
 
 from agentmark.errors import SettingError
@@ -44,6 +45,11 @@ class Shard:
     @property
     def bytes_to_read(self) -> int:
         return (self.size if self.end is None else self.end) - self.start
+
+    @property
+    def piece(self) -> tuple[str, int, int | None]:
+        """Which range of which file."""
+        return self.path, self.start, self.end
 
     @property
     def begins(self) -> bool:
@@ -129,7 +135,8 @@ def _meant(word: str) -> list[Path]:
         return [Path(word)]
     if not glob.has_magic(word):
         raise SettingError(word, "there is no such file or folder")
-    found = sorted(glob.glob(word, recursive=True))
+    # Patterns as shells have them, absolute ones as well.
+    found = sorted(glob.glob(word, recursive=True))  # noqa: PTH207
     if not found:
         raise SettingError(word, "is a pattern that no file has")
     return list(map(Path, found))
@@ -170,7 +177,7 @@ def ranges_of(shard: Shard, size: int = RANGE_BYTES) -> list[Shard]:
         # Whoever reads it says what is wrong.
         return [shard]
     ends.append(shard.size)
-    return [replace(shard, start=start, end=end) for start, end in zip(ends[:-1], ends[1:], strict=True)]
+    return [replace(shard, start=start, end=end) for start, end in pairwise(ends)]
 
 
 def fingerprint(shard: Shard) -> str:

@@ -100,7 +100,7 @@ def read_blocks(path: Path, part: int) -> Iterator[bytes]:
             raise SpillError(path, "is no file of parts")
         file.seek(table + part * _PLACE.size)
         (place,) = _PLACE.unpack(file.read(_PLACE.size))
-        places = []
+        places: list[tuple[int, int]] = []
         while place:
             if place >= table or (places and place >= places[-1][0]):
                 raise SpillError(path, "is damaged")

@@ -12,7 +12,6 @@ confidential as the keys.
 
 import contextlib
 import json
-import os
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
@@ -49,7 +48,7 @@ class WorkDir:
         self.path = path
         try:
             path.mkdir(mode=0o700, parents=True, exist_ok=True)
-            there = set(os.listdir(path))
+            there = {inside.name for inside in path.iterdir()}
             if there - _OWN:
                 raise WorkDirError(path, "holds other files: give the audit a folder of its own")
             if there - {LOCK} and not resume:

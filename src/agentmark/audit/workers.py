@@ -14,7 +14,7 @@ from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing import active_children, connection, get_context, parent_process
-from typing import Any, Generic, TypeVar
+from typing import Any, Self, TypeVar
 
 from agentmark.core.errors import AgentMarkError
 from agentmark.keys.handover import HandedKeys
@@ -50,8 +50,9 @@ class _Held:
     """What this process was given for its jobs."""
 
     given: Any = None
-    count: Any = None
-    counted: int = 0
+    # Two counters that processes share; without one, those of this process.
+    shared: Any = None
+    counted: tuple[int, int] = (0, 0)
 
 
 _HELD = _Held()
@@ -62,16 +63,17 @@ def held() -> Any:
     return _HELD.given
 
 
-def count(done: int) -> None:
-    """So much more is done of a job, for whoever watches all of them."""
-    if _HELD.count is None:
-        _HELD.counted += done
+def count(done: int, records: int = 0) -> None:
+    """So much more is done of a job, and so many records, for whoever watches all of them."""
+    if _HELD.shared is None:
+        _HELD.counted = _HELD.counted[0] + done, _HELD.counted[1] + records
         return
-    with _HELD.count.get_lock():
-        _HELD.count.value += done
+    with _HELD.shared.get_lock():
+        _HELD.shared[0] += done
+        _HELD.shared[1] += records
 
 
-class Workers(Generic[Job, Outcome]):
+class Workers:
     """A pool of so many processes, each with what it is given. As a context manager it ends them all at once."""
 
     def __init__(self, workers: int, given: Any = None, keys: HandedKeys | None = None) -> None:
@@ -79,17 +81,17 @@ class Workers(Generic[Job, Outcome]):
         self._workers = workers
         self._given = (given, keys)
         self._pool: ProcessPoolExecutor | None = None
-        self._count: Any = None
+        self._shared: Any = None
 
-    def __enter__(self) -> "Workers[Job, Outcome]":
+    def __enter__(self) -> Self:
         if self._workers == 1:
-            _HELD.given, _HELD.count, _HELD.counted = self._given, None, 0
+            _HELD.given, _HELD.shared, _HELD.counted = self._given, None, (0, 0)
         else:
             # A spawned process inherits nothing: no threads, no state, the same on every platform.
             context = get_context("spawn")
-            self._count = context.Value("q", 0)
+            self._shared = context.Array("q", 2)
             self._pool = ProcessPoolExecutor(
-                self._workers, context, initializer=_begin, initargs=(self._given, self._count)
+                self._workers, context, initializer=_begin, initargs=(self._given, self._shared)
             )
         return self
 
@@ -99,9 +101,9 @@ class Workers(Generic[Job, Outcome]):
             self._end()
 
     @property
-    def counted(self) -> int:
-        """What the jobs have counted so far."""
-        return _HELD.counted if self._count is None else int(self._count.value)
+    def counted(self) -> tuple[int, int]:
+        """What the jobs have counted so far: how much is done, and of how many records."""
+        return _HELD.counted if self._shared is None else (self._shared[0], self._shared[1])
 
     def map(
         self, function: Callable[[Job], Outcome], jobs: Sequence[Job], watch: Callable[[], None] = lambda: None
@@ -135,10 +137,10 @@ class Workers(Generic[Job, Outcome]):
         self._pool = None
 
 
-def _begin(given: Any, count: Any) -> None:
+def _begin(given: Any, shared: Any) -> None:
     """A worker whose parent was killed must not work on for nobody. An interrupt is for the parent, which ends all."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    _HELD.given, _HELD.count = given, count
+    _HELD.given, _HELD.shared = given, shared
     threading.Thread(target=_end_with_parent, daemon=True).start()
 
 

@@ -9,6 +9,7 @@ from agentmark.text import spreadsheet_cell
 from agentmark.verify.roll import Roll
 from agentmark.verify.stranger import StrangerView, payload_digits
 
+
 def roll_csv(roll: Roll) -> str:
     """A line for each row, in the order of the table."""
     head = [str(roll.by), "verdict", "identity", "payload", "bound", "used", "set aside", "further identities"]

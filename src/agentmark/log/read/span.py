@@ -2,7 +2,6 @@
 
 import io
 import os
-from pathlib import Path
 from typing import Any
 
 
@@ -11,7 +10,7 @@ class FileSpan(io.RawIOBase):
 
     def __init__(self, path: str | os.PathLike[str], start: int, end: int) -> None:
         super().__init__()
-        self._file = Path(path).open("rb")
+        self._file = io.FileIO(path)
         self._file.seek(start)
         self._left = end - start
         self.lines = 0
