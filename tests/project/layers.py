@@ -61,8 +61,10 @@ INNER_RANKS = {
     "audit": (
         ("engine", "stretches", "progress", "sessions", "shards", "spill", "work_dir", "workers", "results"),
         ("material", "chunks", "judged"),
-        ("case", "column_chunks", "shard_reading", "judging"),
-        ("roll_case", "bulk"),
+        ("case", "column_chunks", "judging"),
+        ("chunk_kinds",),
+        ("roll_case", "shard_reading"),
+        ("bulk",),
     ),
     "decide": (("forks",), ("decision", "forcing", "stats", "writing"), ("runs",), ("desk",), ("turn",), ("decider",)),
 }

@@ -19,13 +19,23 @@ from pathlib import Path
 from typing import Any
 
 from agentmark.audit.case import claim_as_asked, claim_as_taken
-from agentmark.audit.chunks import FAST, default_engine
+from agentmark.audit.chunk_kinds import default_engine
+from agentmark.audit.chunks import FAST, PLAIN
 from agentmark.audit.judged import AuditSummary, JudgedRow, ReadTotals, RowTally
 from agentmark.audit.judging import judge_parts
 from agentmark.audit.progress import Progress, Silent
 from agentmark.audit.results import Discarded, RowWriter, check_results, results_writer
 from agentmark.audit.shard_reading import ReadJob, ShardOutcome, read_shards
-from agentmark.audit.shards import BadShard, FoundShards, Shard, batches, find_shards, fingerprint, ranges_of
+from agentmark.audit.shards import (
+    RANGE_BYTES,
+    BadShard,
+    FoundShards,
+    Shard,
+    batches,
+    find_shards,
+    fingerprint,
+    ranges_of,
+)
 from agentmark.audit.work_dir import WorkDir, beside
 from agentmark.audit.workers import Workers, count, default_workers
 from agentmark.core.payload import PayloadLike
@@ -38,9 +48,9 @@ from agentmark.verify.correction import Correction, Familywise
 from agentmark.verify.roll import By
 from agentmark.verify.verifier import Verifier
 
-# What a part has, in bytes of columns or (plain) of lines: it is held at once by whoever reads it.
-PART_BYTES = {FAST: 64 << 20}
-PLAIN_PART_BYTES = 16 << 20
+# What a part has, in bytes of columns or of lines: it is held at once by whoever reads it.
+PART_BYTES = {FAST: 64 << 20, PLAIN: 16 << 20}
+MOST_WORKERS = 512
 MOST_PARTS = 4096
 # What a byte of a file comes to in a part, roughly: a line becomes columns of a third of its size; what is packed is
 # larger than it looks.
@@ -86,6 +96,9 @@ class BulkAudit:
     engine: str | None = None
     # State the SHA-256 of every file, for a report.
     digests: bool = False
+    # What a worker takes at a time, and what a part has (by default as the engine holds it well).
+    shard_bytes: int = RANGE_BYTES
+    part_bytes: int | None = None
     # What else whoever asks will write: never taken for an input.
     own: Sequence[Path] = ()
 
@@ -93,8 +106,8 @@ class BulkAudit:
         """What cannot be meant is refused now, not after the work is done."""
         if not self.paths:
             raise SettingError("paths", "there must be at least one")
-        if self.workers is not None and self.workers < 1:
-            raise SettingError("workers", f"{self.workers} is not a number of processes")
+        if self.workers is not None and not 1 <= self.workers <= MOST_WORKERS:
+            raise SettingError("workers", f"{self.workers} is not a number of processes from 1 to {MOST_WORKERS}")
         if self.resume and self.work_dir is None and self.out is None:
             raise SettingError("resume", "needs --out or --work-dir: from where to go on")
         if self.out is not None:
@@ -168,7 +181,7 @@ class _Run:
             stack.callback(work_dir.close)
             engine = self._asked.engine or default_engine()
             chosen = work_dir.settle(
-                self._asked.settings, {"engine": engine, "part_count": _part_count(found, engine, self._asked.by)}
+                self._asked.settings, {"engine": engine, "part_count": self._part_count(found, engine)}
             )
             files, read = _Reading(self._asked, work_dir, chosen, self._progress, self._workers).read(found)
             summary = self._judged(files, read, chosen)
@@ -186,6 +199,15 @@ class _Run:
     def _own(self, work_path: Path) -> list[Path]:
         out = [] if self._asked.out is None else [self._asked.out]
         return [work_path, *out, *self._asked.own]
+
+    def _part_count(self, found: FoundShards, engine: str) -> int:
+        """So many that a part can be held at once, whatever the size of all."""
+        if self._asked.by is By.ALL:
+            return 1
+        size = sum([shard.size * UNPACKED.get(Path(shard.path).suffix, 1.0) for shard in found.shards])
+        if engine == FAST:
+            size *= COLUMNS_OF_LINES
+        return min(MOST_PARTS, 1 + int(size // (self._asked.part_bytes or PART_BYTES[engine])))
 
     def _judged(self, files: Sequence[Path], read: ReadTotals, chosen: dict[str, Any]) -> AuditSummary:
         asked = self._asked
@@ -228,16 +250,6 @@ class _Run:
         )
 
 
-def _part_count(found: FoundShards, engine: str, by: By) -> int:
-    """So many that a part can be held at once, whatever the size of all."""
-    if by is By.ALL:
-        return 1
-    size = sum([shard.size * UNPACKED.get(Path(shard.path).suffix, 1.0) for shard in found.shards])
-    if engine == FAST:
-        size *= COLUMNS_OF_LINES
-    return min(MOST_PARTS, 1 + int(size // PART_BYTES.get(engine, PLAIN_PART_BYTES)))
-
-
 class _Reading:
     """Shards into files of parts; those that are finished are not read again."""
 
@@ -252,12 +264,13 @@ class _Reading:
 
     def read(self, found: FoundShards) -> tuple[list[Path], ReadTotals]:
         """The files of parts that hold all shards, and what was read."""
-        pieces = [piece for shard in found.shards for piece in ranges_of(shard)]
+        pieces = [piece for shard in found.shards for piece in ranges_of(shard, self._asked.shard_bytes)]
         kept = list(self._finished({piece.piece: piece for piece in pieces}))
         self._dir.rewrite_manifest(kept)
         self._drop_leftovers({line["file"] for line in kept})
         done = {outcome.piece: outcome for line in kept for outcome in _outcomes(line)}
-        jobs = [self._job(batch) for batch in batches([piece for piece in pieces if piece.piece not in done])]
+        left = [piece for piece in pieces if piece.piece not in done]
+        jobs = [self._job(batch) for batch in batches(left, self._asked.shard_bytes)]
         resumed = len({outcome.path for outcome in done.values()})
         places = {line["file"]: _outcomes(line)[0].piece for line in kept}
         for job, outcomes in self._read_jobs(jobs, found.size, sum([o.size for o in done.values() if o.start == 0])):

@@ -7,14 +7,12 @@ import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Protocol
 
 from agentmark.audit.shards import Shard
 from agentmark.audit.spill import part_of
 from agentmark.core.errors import AgentMarkError
-from agentmark.errors import MissingExtraError, SettingError
 from agentmark.log.read.events import Entry
 from agentmark.log.read.limits import Limits
 from agentmark.log.read.open import Log, open_log
@@ -25,8 +23,6 @@ from agentmark.verify.roll import By
 from agentmark.verify.work import reading_work
 
 PLAIN, FAST = "plain", "fast"
-# Packages of the extra `fast`.
-NEEDED = ("msgspec", "numpy")
 # Records of a chunk of lines.
 CHUNK_RECORDS = 2000
 # The name of the one group of all records.
@@ -68,25 +64,6 @@ class ChunkKind(Protocol):
 
     def by_part(self, chunks: list[Any], by: By, part_count: int) -> Iterator[tuple[int, bytes]]:
         """The same records as blocks, each of one part, in their order."""
-
-
-def default_engine() -> str:
-    """Columns, where they can be had."""
-    return FAST if all(find_spec(package) is not None for package in NEEDED) else PLAIN
-
-
-def chunk_kind(engine: str) -> ChunkKind:
-    """The kind of this name."""
-    if engine == PLAIN:
-        return PlainChunks()
-    if engine != FAST:
-        raise SettingError("engine", f"{engine!r} is neither {PLAIN} nor {FAST}")
-    for package in NEEDED:
-        if find_spec(package) is None:
-            raise MissingExtraError(package, "fast")
-    from agentmark.audit.column_chunks import ColumnChunks
-
-    return ColumnChunks()
 
 
 def group_of(record: StepRecord, file: str, by: By) -> str:

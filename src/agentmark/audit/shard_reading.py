@@ -11,7 +11,8 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
 
-from agentmark.audit.chunks import Chunk, ChunkKind, chunk_kind
+from agentmark.audit.chunk_kinds import chunk_kind
+from agentmark.audit.chunks import Chunk, ChunkKind
 from agentmark.audit.shards import Shard, as_text, fingerprint
 from agentmark.audit.spill import SpillWriter
 from agentmark.core.errors import AgentMarkError
