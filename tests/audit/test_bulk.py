@@ -221,7 +221,7 @@ def test_a_file_that_changed_meanwhile_is_read_again_and_no_other(tmp_path: Path
         write(logs / f"{i}.jsonl", session(f"session {i}", "acme", 40))
     out = tmp_path / "out.jsonl"
     first = audit_of(logs, out=out, shard_bytes=100_000 // 10)
-    stopped(first, 4)
+    stopped(first, 8)
     write(logs / "0.jsonl", session("one more", "globex", 40))
     (logs / "1.jsonl").unlink()
     write(logs / "9.jsonl", session("new file", "initech", 40))
@@ -297,9 +297,9 @@ def test_damage_is_named_and_skipped_and_the_rest_finished(tmp_path: Path) -> No
     summary, rows = rows_of(audit_of(logs, by=By.FILE, shard_bytes=8000))
     bad = {Path(shard.name).name: shard.fault for shard in summary.read.bad_shards}
     assert "unpack" in bad["bomb.jsonl.gz"]
+    assert "not recognised" in bad["corrupt.jsonl"]
+    assert "none of 1 entries holds" in bad["others.parquet"]
     notes = "\n".join(summary.read.notes)
-    assert "corrupt.jsonl" in notes + str(bad)
-    assert "others.parquet" in notes + str(bad)
     assert "cut.jsonl.gz" in notes
     assert "one-bad.jsonl:4" in notes, "lines count from the beginning of the file"
     groups = {Path(json.loads(row)[0]["group"]).name: json.loads(row)[0] for row in rows}
@@ -310,7 +310,7 @@ def test_damage_is_named_and_skipped_and_the_rest_finished(tmp_path: Path) -> No
     assert summary.read.bad_records >= 2
     with pytest.raises(LimitError, match="bomb"):
         audit_of(logs, strict=True).run()
-    with pytest.raises(JobError, match="bomb"):
+    with pytest.raises(JobError, match=r"bomb|corrupt"):
         audit_of(logs, strict=True, workers=2, shard_bytes=3000).run()
 
 

@@ -64,6 +64,7 @@ INNER_RANKS = {
         ("case", "column_chunks", "judging"),
         ("chunk_kinds",),
         ("roll_case", "shard_reading"),
+        ("bulk_report",),
         ("bulk",),
     ),
     "decide": (("forks",), ("decision", "forcing", "stats", "writing"), ("runs",), ("desk",), ("turn",), ("decider",)),

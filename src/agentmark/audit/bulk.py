@@ -18,6 +18,7 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
+from agentmark.audit.bulk_report import ReportAbout, ReportAsked, ReportRows, write_report
 from agentmark.audit.case import claim_as_asked, claim_as_taken
 from agentmark.audit.chunk_kinds import default_engine
 from agentmark.audit.chunks import FAST, PLAIN
@@ -94,8 +95,8 @@ class BulkAudit:
     keep_work_dir: bool = False
     # "fast" or "plain"; by default fast if the extra is installed. The results are the same.
     engine: str | None = None
-    # State the SHA-256 of every file, for a report.
-    digests: bool = False
+    # Pages on all of it; then the SHA-256 of every file is stated.
+    report: ReportAsked | None = None
     # What a worker takes at a time, and what a part has (by default as the engine holds it well).
     shard_bytes: int = RANGE_BYTES
     part_bytes: int | None = None
@@ -112,6 +113,8 @@ class BulkAudit:
             raise SettingError("resume", "needs --out or --work-dir: from where to go on")
         if self.out is not None:
             check_results(self.out)
+        if self.report is not None:
+            self.report.check()
         self.verifier()
 
     def verifier(self) -> Verifier:
@@ -149,7 +152,7 @@ class BulkAudit:
             "limits": self.limits.as_dict(),
             "pools": self.pools,
             "strict": self.strict,
-            "digests": self.digests,
+            "digests": self.report is not None,
             # A value that only the same keys have, and that says nothing of them.
             "keys": self.verifier().keys.check.hex(),
             "registry": None if self.registry is None else _registry_digest(self.registry),
@@ -183,8 +186,8 @@ class _Run:
             chosen = work_dir.settle(
                 self._asked.settings, {"engine": engine, "part_count": self._part_count(found, engine)}
             )
-            files, read = _Reading(self._asked, work_dir, chosen, self._progress, self._workers).read(found)
-            summary = self._judged(files, read, chosen)
+            files, outcomes = _Reading(self._asked, work_dir, chosen, self._progress, self._workers).read(found)
+            summary = self._judged(files, outcomes, chosen, _totals(outcomes, found))
             if not self._asked.keep_work_dir:
                 work_dir.remove()
         return summary
@@ -198,7 +201,8 @@ class _Run:
 
     def _own(self, work_path: Path) -> list[Path]:
         out = [] if self._asked.out is None else [self._asked.out]
-        return [work_path, *out, *self._asked.own]
+        report = [] if self._asked.report is None else [self._asked.report.folder]
+        return [work_path, *out, *report, *self._asked.own]
 
     def _part_count(self, found: FoundShards, engine: str) -> int:
         """So many that a part can be held at once, whatever the size of all."""
@@ -209,7 +213,9 @@ class _Run:
             size *= COLUMNS_OF_LINES
         return min(MOST_PARTS, 1 + int(size // (self._asked.part_bytes or PART_BYTES[engine])))
 
-    def _judged(self, files: Sequence[Path], read: ReadTotals, chosen: dict[str, Any]) -> AuditSummary:
+    def _judged(
+        self, files: Sequence[Path], outcomes: Sequence[ShardOutcome], chosen: dict[str, Any], read: ReadTotals
+    ) -> AuditSummary:
         asked = self._asked
         verifier = asked.verifier()
         judged = judge_parts(
@@ -223,15 +229,17 @@ class _Run:
             pools=asked.pools,
             progress=self._progress,
         )
-        tally = RowTally()
+        tally, listed = RowTally(), ReportRows()
         writer: RowWriter = Discarded() if asked.out is None else results_writer(asked.out)
         with writer:
             for row in judged.rows:
                 writer.write(row.row)
                 tally.take(row)
+                if asked.report is not None:
+                    listed.take(row)
                 if self._on_row is not None:
                     self._on_row(row)
-        return AuditSummary(
+        summary = AuditSummary(
             by=asked.by,
             rows=tally.rows,
             standings=tally.standings,
@@ -248,6 +256,14 @@ class _Run:
             engine=chosen["engine"],
             workers=self._workers,
         )
+        if asked.report is not None:
+            about = ReportAbout(
+                noise_rates=verifier.noise_rates,
+                registry_size=None if asked.registry is None else len(asked.registry),
+                results=None if asked.out is None else str(asked.out),
+            )
+            write_report(asked.report, summary, listed, outcomes, about)
+        return summary
 
 
 class _Reading:
@@ -262,24 +278,22 @@ class _Reading:
         self._progress = progress
         self._workers = workers
 
-    def read(self, found: FoundShards) -> tuple[list[Path], ReadTotals]:
-        """The files of parts that hold all shards, and what was read."""
+    def read(self, found: FoundShards) -> tuple[list[Path], list[ShardOutcome]]:
+        """The files of parts that hold all shards, and what each shard held."""
         pieces = [piece for shard in found.shards for piece in ranges_of(shard, self._asked.shard_bytes)]
         kept = list(self._finished({piece.piece: piece for piece in pieces}))
         self._dir.rewrite_manifest(kept)
         self._drop_leftovers({line["file"] for line in kept})
-        done = {outcome.piece: outcome for line in kept for outcome in _outcomes(line)}
+        done = {outcome.piece: replace(outcome, resumed=True) for line in kept for outcome in _outcomes(line)}
         left = [piece for piece in pieces if piece.piece not in done]
         jobs = [self._job(batch) for batch in batches(left, self._asked.shard_bytes)]
-        resumed = len({outcome.path for outcome in done.values()})
         places = {line["file"]: _outcomes(line)[0].piece for line in kept}
         for job, outcomes in self._read_jobs(jobs, found.size, sum([o.size for o in done.values() if o.start == 0])):
             done |= {outcome.piece: outcome for outcome in outcomes}
             places[Path(job.file).name] = job.shards[0].piece
         order = {piece.piece: i for i, piece in enumerate(pieces)}
         files = sorted(places, key=lambda name: order[places[name]])
-        totals = _totals([done[piece.piece] for piece in pieces], found)
-        return [self._dir.parts / name for name in files], replace(totals, resumed=resumed)
+        return [self._dir.parts / name for name in files], [done[piece.piece] for piece in pieces]
 
     def _finished(self, wanted: dict[Any, Shard]) -> Iterator[dict[str, Any]]:
         """Lines of the manifest of which every shard is there, and unchanged."""
@@ -307,7 +321,7 @@ class _Reading:
             limits=asked.limits,
             strict=asked.strict,
             work_limit=asked.work_limit,
-            digests=asked.digests,
+            digests=asked.report is not None,
         )
 
     def _read_jobs(
@@ -362,6 +376,7 @@ def _totals(outcomes: Sequence[ShardOutcome], found: FoundShards) -> ReadTotals:
     return ReadTotals(
         shards=len(found.shards),
         size=found.size,
+        resumed=len({outcome.path for outcome in outcomes if outcome.resumed}),
         records=sum([outcome.records for outcome in outcomes]),
         bad_records=sum([outcome.bad for outcome in outcomes]),
         same_files=found.same_files,

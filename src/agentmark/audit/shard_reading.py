@@ -66,9 +66,11 @@ class ShardOutcome:
     more_notes: int = 0
     # Why it was skipped; None if it was read.
     failed: str | None = None
+    # Whether an earlier run had read it. No part of the manifest.
+    resumed: bool = False
 
     def as_dict(self) -> dict[str, Any]:
-        return asdict(self)
+        return {name: value for name, value in asdict(self).items() if name != "resumed"}
 
     @classmethod
     def from_dict(cls, content: dict[str, Any]) -> "ShardOutcome":
@@ -141,6 +143,9 @@ def _read_shard(job: ReadJob, shard: Shard, kind: ChunkKind, buffer: "_Buffer", 
 
 def _told_by(summary: LogSummary, outcome: ShardOutcome, shard: Shard) -> ShardOutcome:
     said = [as_text(line) for line in summary.passed_over]
+    if said and not summary.record_count and shard.end is None:
+        # Nothing in it is a record: it is no log, or nothing is left of it.
+        return replace(outcome, failed=said[0])
     said += _changes(shard)
     unlisted = sum([count for kind, count in summary.unlisted.items() if kind != "bad checkpoints"])
     return replace(
