@@ -341,7 +341,6 @@ def _further_files(report: AuditReport) -> str:
 def _identity_page(report: AuditReport, identity: AuditIdentityPart, rows: Sequence[AuditRowPart], digest: str) -> str:
     word = report["row_word"]
     title = f"AgentMark audit: {_short_name(identity)}"
-    named = count_text(identity["rows"], word)
     judged = count_text(report["rows"], word)
     pooled = (
         f"; {count_text(identity['pooled_rows'], f'further {word}')} too short alone, and speak for it together"
@@ -363,7 +362,7 @@ def _identity_page(report: AuditReport, identity: AuditIdentityPart, rows: Seque
         [
             heading("AgentMark audit: one identity", report),
             f'<div class="panel verdict yes"><p>{text(identity["name"], SENTENCE_LEN)}{revoked(identity["revoked_at"])}'
-            f"</p><p>Named in {named} of {judged}{pooled}.</p></div>",
+            f"</p><p>Named in {identity["rows"]:,} of {judged}{pooled}.</p></div>",
             facts(pairs),
             _row_table(report, identity, rows),
             f"<h2>What it does not prove</h2>{bullets([FORGERY])}",
@@ -376,16 +375,15 @@ def _row_table(report: AuditReport, identity: AuditIdentityPart, rows: Sequence[
     cells = [
         (
             f"{number:,}",
-            text(row["name"]),
+            text(row["name"]) + ("<br><span class=soft>holds steps of others too</span>" if row["mixed"] else ""),
             "in a group" if row["pooled"] else escape(row["bound"]),
             f"{row['used']:,}",
             f"{row['set_aside']:,}",
-            "holds steps of somebody else too" if row["mixed"] else "",
             file_list(row["files"]),
         )
         for number, row in enumerate(rows, start=1)
     ]
-    heads = ("#", word, "bound", "steps used", "set aside", "note", "files")
+    heads = ("#", word, "bound", "steps used", "set aside", "files")
     left = identity["rows"] + identity["pooled_rows"] - len(rows)
     further = count_text(left, f"further {word} is", f"further {word}s are")
     more = f"<p class=soft>{further} not listed here: {_where(report)}.</p>" if left > 0 else ""
