@@ -36,6 +36,7 @@ INNER_RANKS = {
     "chain": (("links", "findings"), ("checkpoint",), ("state",), ("session", "writer"), ("check",)),
     "verify": (
         ("work", "defaults"),
+        ("readings",),
         ("search", "keyring", "prices", "reading_bytes"),
         ("intake", "candidates", "stranger"),
         ("state", "verdict", "tamper", "arrivals"),
@@ -56,7 +57,10 @@ INNER_RANKS = {
     "batch": (
         ("arrays",),
         ("laws",),
-        ("columns",),
+        ("columns", "hashing"),
+        ("copies", "symbols", "read_f"),
+        ("read_r",),
+        ("reading",),
     ),
     "audit": (
         ("engine", "stretches", "progress", "sessions", "shards", "spill", "work_dir", "workers", "results"),
