@@ -65,8 +65,9 @@ INNER_RANKS = {
     "audit": (
         ("engine", "stretches", "progress", "sessions", "shards", "spill", "work_dir", "workers", "results"),
         ("material", "chunks", "judged"),
-        ("case", "column_chunks", "judging"),
-        ("chunk_kinds",),
+        ("case", "column_chunks"),
+        ("chunk_kinds", "sorted_parts"),
+        ("judging",),
         ("roll_case", "shard_reading"),
         ("bulk_report",),
         ("bulk",),
