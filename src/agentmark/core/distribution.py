@@ -4,6 +4,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import lcm
 from operator import index
+from sys import intern
 from typing import Any, Protocol, Self, SupportsIndex
 
 from agentmark.core.canonical import is_unicode
@@ -57,7 +58,7 @@ class BehaviorDistribution:
         total = checked_total(weights)
         if total != TOTAL_WEIGHT:
             raise DistributionError("weights", f"sum to {total}, not to 2^{WEIGHT_BITS} = {TOTAL_WEIGHT}")
-        return cls._in_canonical_order(list(weights), list(weights.values()))
+        return cls._in_canonical_order(_interned(weights), list(weights.values()))
 
     @classmethod
     def _in_canonical_order(cls, names: Sequence[str], weights: Sequence[int]) -> Self:
@@ -188,6 +189,15 @@ def _are_names(names: Collection[str]) -> bool:
     except TypeError:
         return False
     return 0 < len(names) <= MAX_BEHAVIORS and all(names) and is_unicode(joined)
+
+
+def _interned(names: Iterable[str]) -> list[str]:
+    """The same names, each kept once: the records of an agent repeat them."""
+    try:
+        return list(map(intern, names))
+    except TypeError:
+        # Text of a type of its own.
+        return list(names)
 
 
 def first_repeated(names: Sequence[str]) -> str | None:
