@@ -35,6 +35,7 @@ INNER_RANKS = {
     "chain": (("links", "findings"), ("checkpoint",), ("state",), ("session", "writer"), ("check",)),
     "verify": (
         ("work", "defaults"),
+        ("readings",),
         ("search", "keyring", "prices", "reading_bytes"),
         ("intake", "candidates", "stranger"),
         ("state", "verdict", "tamper", "arrivals"),

@@ -9,11 +9,8 @@ BLOCK_SIZE = 64
 KEY_ID = b"agentmark/1 key id"
 DERIVE = b"agentmark/1 derive"
 STEP_KEY = b"agentmark/1 step key"
-F_DRAW = b"agentmark/1 F draw"
-F_ROWS = b"agentmark/1 F rows"
-F_PAD = b"agentmark/1 F pad"
-R_ROWS = b"agentmark/1 R rows"
-R_PAD = b"agentmark/1 R pad"
+F_STEP = b"agentmark/1 F step"
+R_STEP = b"agentmark/1 R step"
 R_CLOCK = b"agentmark/1 R clock"
 ARGUMENTS = b"agentmark/1 arguments"
 
