@@ -166,9 +166,8 @@ class StepRecord:
         if type(content) is not dict or not content.keys() <= _FIELDS or content.get("partial") is not None:
             return None
         try:
-            version, scheme, key_id, length, session, step, digest, weights, behavior, marked = _required_values(
-                content
-            )
+            values = _required_values(content)
+            version, scheme, key_id, length, session, step, digest, weights, behavior, marked = values
             context = bytes.fromhex(digest)
             if (
                 type(version) is not int

@@ -55,10 +55,17 @@ class BehaviorDistribution:
     @classmethod
     def from_weights(cls, weights: Mapping[str, int]) -> Self:
         """Take integers that were quantised before; refuse any that could not have been."""
-        total = checked_total(weights)
-        if total != TOTAL_WEIGHT:
+        numbers = list(weights.values())
+        if (
+            not _are_names(weights)
+            or set(map(type, numbers)) != {int}
+            or sum(numbers) != TOTAL_WEIGHT
+            or min(numbers) < 0
+        ):
+            # Something is amiss: this says what.
+            total = checked_total(weights)
             raise DistributionError("weights", f"sum to {total}, not to 2^{WEIGHT_BITS} = {TOTAL_WEIGHT}")
-        return cls._in_canonical_order(_interned(weights), list(weights.values()))
+        return cls._in_canonical_order(_interned(weights), numbers)
 
     @classmethod
     def _in_canonical_order(cls, names: Sequence[str], weights: Sequence[int]) -> Self:
@@ -168,10 +175,6 @@ def _exact_ratio(name: str, probability: Rational) -> tuple[int, int]:
 
 def checked_total(weights: Mapping[str, int]) -> int:
     """The sum of integer weights, each of which could have been quantised: all of a list, or a part."""
-    numbers = weights.values()
-    if _are_names(weights) and set(map(type, numbers)) == {int} and min(numbers) >= 0 and max(numbers) <= TOTAL_WEIGHT:
-        return sum(numbers)
-    # Something is amiss: find the first that is, and say what.
     for name, weight in weights.items():
         _check_name(name)
         if type(weight) is not int:
@@ -188,7 +191,7 @@ def _are_names(names: Collection[str]) -> bool:
         joined = "".join(names)
     except TypeError:
         return False
-    return 0 < len(names) <= MAX_BEHAVIORS and all(names) and is_unicode(joined)
+    return 0 < len(names) <= MAX_BEHAVIORS and all(names) and (joined.isascii() or is_unicode(joined))
 
 
 def _interned(names: Iterable[str]) -> list[str]:

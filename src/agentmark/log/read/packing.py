@@ -44,6 +44,7 @@ def unpacked(file: io.BufferedReader, meter: Meter) -> Stream:
         return Stream(_Unpacked(packed, (EOFError, gzip.BadGzipFile, zlib.error), meter), MIB)
     if magic.startswith(ZSTD_MAGIC):
         return Stream(_Unpacked(*zstd_stream(counted), meter), MIB)
+    meter.nothing_is_packed()
     return Stream(_Unpacked(counted, (), meter), MIB)
 
 
@@ -177,9 +178,11 @@ def lines_of(stream: Stream, name: str, meter: Meter) -> Iterator[tuple[int, byt
     """
     number, held, at, searched, ended = 1, b"", 0, 0, False
     while True:
-        # However many blank lines there are, this passes over them at once.
-        start = _end_of_blank(held, at)
-        number += held.count(b"\n", at, start)
+        start = at
+        if held[at : at + 1] <= b" ":
+            # However many blank lines there are, this passes over them at once.
+            start = _end_of_blank(held, at)
+            number += held.count(b"\n", at, start)
         end = held.find(b"\n", max(start, searched))
         if end >= 0:
             yield number, held[start : end + 1]
