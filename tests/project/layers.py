@@ -19,6 +19,7 @@ RANKS = (
     ("keys", "identity"),
     ("embed", "verify", "chain", "elicit"),
     ("log", "wire", "report"),
+    ("batch",),
     ("decide", "audit", "power"),
     ("policies", "testing", "adapters"),
     ("demo",),
@@ -52,7 +53,24 @@ INNER_RANKS = {
         ("jsonl", "rotating", "sqlite", "otel"),
         ("read",),
     ),
-    "audit": (("engine", "stretches", "progress", "sessions"), ("material",), ("case",), ("roll_case",)),
+    # Columns know nothing of where they come from.
+    "batch": (
+        ("arrays",),
+        ("laws",),
+        ("columns", "hashing"),
+        ("copies", "symbols", "read_f"),
+        ("read_r",),
+        ("reading",),
+    ),
+    "audit": (
+        ("engine", "stretches", "progress", "sessions", "shards", "spill", "work_dir", "workers", "results"),
+        ("material", "chunks", "judged"),
+        ("case", "column_chunks", "judging"),
+        ("chunk_kinds",),
+        ("roll_case", "shard_reading"),
+        ("bulk_report",),
+        ("bulk",),
+    ),
     "decide": (("forks",), ("decision", "forcing", "stats", "writing"), ("runs",), ("desk",), ("turn",), ("decider",)),
 }
 # Adapters know nothing of each other: each is one file on what they share.

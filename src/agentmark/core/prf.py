@@ -29,3 +29,8 @@ def derive_step_key(shared_key: bytes, context_digest: bytes, payload_len: int) 
     The payload length is bound as well: a log relabelled with another length must not read as another identity.
     """
     return prf(shared_key, STEP_KEY, payload_len.to_bytes(4, "big") + context_digest, size=DIGEST_SIZE)
+
+
+def step_key_state(shared_key: bytes, payload_len: int) -> blake2b:
+    """The hash of a step key before its context: the same for all steps of one key and length."""
+    return blake2b(STEP_KEY + b"\0" + payload_len.to_bytes(4, "big"), key=shared_key, digest_size=DIGEST_SIZE)
