@@ -36,6 +36,14 @@ def _factors(e_value: float, noise_rates: tuple[float, ...]) -> tuple[float, ...
     return tuple([log2(factor) if factor > 0 else IMPOSSIBLE for factor in mixed])
 
 
+def _terms(counts: Mapping[float, int], rate: float) -> list[float]:
+    """What the steps of each e-value add under one noise rate."""
+    if rate == 0 and 0.0 in counts:
+        return [IMPOSSIBLE]
+    share = 1 - rate
+    return [count * log2(share * e_value + rate) for e_value, count in counts.items()]
+
+
 class Evidence:
     """log2 of the product of e-values, for each noise rate."""
 
@@ -64,11 +72,9 @@ class Evidence:
         """Multiply in so many steps of each e-value. The sum over them is exact and rounded once, so that neither the
         order of the steps nor how they were counted makes a difference to the last bit."""
         self.steps += sum(counts.values())
-        terms = [[total] for total in self._sums]
-        for e_value, count in counts.items():
-            for of_rate, factor in zip(terms, _factors(e_value, self.noise_rates), strict=True):
-                of_rate.append(count * factor)
-        self._sums = [fsum(of_rate) for of_rate in terms]
+        self._sums = [
+            fsum([total, *_terms(counts, rate)]) for total, rate in zip(self._sums, self.noise_rates, strict=True)
+        ]
 
     def factors(self, e_value: float) -> tuple[float, ...]:
         """log2 of what a step with this e-value multiplies in, for each noise rate."""
