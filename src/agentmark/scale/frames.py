@@ -1,0 +1,140 @@
+"""Audits with Daft: the same code natively on one machine and on a Ray cluster.
+
+daft.set_runner_ray("ray://head:10001")          # or nothing, for this machine
+frame = daft.read_text("s3://logs/**/*.jsonl", file_path_column="file")
+answer = audit_frame(frame, KeyFiles("/etc/agentmark/key.json"))
+answer.rows.write_parquet("s3://results/")
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from os import cpu_count
+from typing import TYPE_CHECKING, Any
+
+from agentmark.errors import MissingExtraError
+from agentmark.scale.cluster import Buckets, Phase, Reader, Spreader
+
+if TYPE_CHECKING:
+    from daft import DataFrame
+
+# The rows of the input that one call sorts into pieces: enough that a piece of a thousand buckets holds some.
+BATCH = 50_000
+
+
+class DaftCluster:
+    """A frame of input, on whichever runner Daft is set to."""
+
+    def __init__(self, frame: "DataFrame", columns: Sequence[str], *, buckets: int, workers: int | None = None) -> None:
+        self._frame = frame
+        self._columns = tuple(columns)
+        self._buckets = buckets
+        self._workers = workers or _workers()
+
+    def read(self, spread: Spreader, read: Reader) -> Buckets:
+        kind = _daft().DataType
+        frame = self._frame
+        piece = kind.struct({"bucket": kind.int32(), "content": kind.binary()})
+        spreading = _in_processes(_Spreading(spread, self._columns), kind.list(piece), self._workers, batch_size=BATCH)
+        pieces = frame.select(spreading(*[frame[name] for name in self._columns]).alias("piece")).explode("piece")
+        pieces = pieces.where(pieces["piece"].not_null())
+        pieces = pieces.select(pieces["piece"]["bucket"].alias("bucket"), pieces["piece"]["content"].alias("content"))
+        if on_ray():
+            pieces = pieces.repartition(self._buckets, "bucket")
+        together = pieces.groupby("bucket").agg(pieces["content"].list_agg().alias("pieces"))
+        reading = _in_processes(_Reading(read), _binaries("logs", "state", "said"), self._workers, unnest=True)
+        return DaftBuckets(together.select("bucket", reading(together["pieces"])), self._workers)
+
+
+class DaftBuckets:
+    """A frame of a row for each bucket, held by the runner: in its memory, on Ray in the object stores."""
+
+    def __init__(self, frame: "DataFrame", workers: int) -> None:
+        self._frame = frame.collect()
+        self._workers = workers
+
+    def apply(self, phase: Phase) -> "DaftBuckets":
+        frame = self._frame
+        applying = _in_processes(_Applying(phase), _binaries("state", "said"), self._workers, unnest=True)
+        made = frame.select("bucket", "logs", applying(frame["logs"], frame["state"]))
+        return DaftBuckets(made, self._workers)
+
+    def said(self) -> list[bytes]:
+        rows = self._frame.select("bucket", "said").to_pylist()
+        return [row["said"] for row in sorted(rows, key=lambda row: int(row["bucket"]))]
+
+
+@dataclass(frozen=True, slots=True)
+class _Spreading:
+    spread: Spreader
+    names: tuple[str, ...]
+
+    def __call__(self, *columns: Any) -> list[list[dict[str, Any]]]:
+        batch = {name: column.to_arrow() for name, column in zip(self.names, columns, strict=True)}
+        made = [{"bucket": piece.bucket, "content": piece.content} for piece in self.spread(batch)]
+        # As many rows must come out as went in: all pieces in the first, none in the others.
+        return [made, *[[]] * (len(columns[0]) - 1)]
+
+
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    read: Reader
+
+    def __call__(self, pieces: Any) -> list[dict[str, bytes]]:
+        made = [self.read(contents) for contents in pieces.to_pylist()]
+        return [{"logs": logs, "state": b"", "said": said} for logs, said in made]
+
+
+@dataclass(frozen=True, slots=True)
+class _Applying:
+    phase: Phase
+
+    def __call__(self, logs: Any, state: Any) -> list[dict[str, bytes]]:
+        made = [self.phase(*each) for each in zip(logs.to_pylist(), state.to_pylist(), strict=True)]
+        return [{"state": state, "said": said} for state, said in made]
+
+
+def _in_processes(
+    call: Callable[..., Any], returns: Any, workers: int, *, batch_size: int = 1, unnest: bool = False
+) -> Callable[..., Any]:
+    """A function of expressions, run over batches in this many processes, each of which is handed `call` once."""
+    daft = _daft()
+
+    class Worker:
+        def __init__(self, call: Callable[..., Any]) -> None:
+            self.call = call
+
+        def run(self, *columns: Any) -> Any:
+            return self.call(*columns)
+
+    Worker.run = daft.method.batch(return_dtype=returns, batch_size=batch_size, unnest=unnest)(Worker.run)  # type: ignore[method-assign]
+    named = daft.cls(use_process=True, max_concurrency=workers, name_override=type(call).__name__)
+    applied: Callable[..., Any] = named(Worker)(call).run
+    return applied
+
+
+def _binaries(*names: str) -> Any:
+    kind = _daft().DataType
+    return kind.struct({name: kind.binary() for name in names})
+
+
+def _daft() -> Any:
+    try:
+        import daft
+    except ImportError:
+        raise MissingExtraError("daft", "scale") from None
+    return daft
+
+
+def on_ray() -> bool:
+    """Whether Daft hands its work to Ray."""
+    return str(_daft().get_or_infer_runner_type()) == "ray"
+
+
+def _workers() -> int:
+    """The processors of the cluster, or of this machine."""
+    if on_ray():
+        import ray
+
+        if ray.is_initialized():
+            return max(1, int(ray.cluster_resources().get("CPU", 1)))
+    return cpu_count() or 1

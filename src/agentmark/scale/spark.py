@@ -1,0 +1,102 @@
+"""Audits with Spark, where the logs lie in a lakehouse.
+
+frame = spark.read.text("s3a://logs/").withColumn("file", input_file_name())
+answer = audit_spark(frame, KeyFiles("/etc/agentmark/key.json"))
+answer.rows.write.parquet("s3a://results/")
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from agentmark.scale.cluster import Buckets, Phase, Reader, Spreader
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame
+
+_PIECES = "bucket int, content binary"
+_BUCKETS = "bucket int, logs binary, state binary, said binary"
+
+
+class SparkCluster:
+    """A frame of input, in its session."""
+
+    def __init__(self, frame: "DataFrame", columns: Sequence[str], *, buckets: int) -> None:
+        self._frame = frame
+        self._columns = tuple(columns)
+        self._buckets = buckets
+
+    def read(self, spread: Spreader, read: Reader) -> Buckets:
+        pieces = self._frame.select(*self._columns).mapInArrow(_spreading(spread), _PIECES)
+        # The partition of its own number for each bucket. A group by bucket would hash them into as many partitions,
+        # of which a third is then empty and some hold four.
+        placed = pieces.repartitionById(self._buckets, pieces["bucket"])
+        return SparkBuckets(placed.mapInArrow(_reading(read), _BUCKETS))
+
+
+class SparkBuckets:
+    """A frame of a row for each bucket, kept on the disks of the executors."""
+
+    def __init__(self, frame: "DataFrame") -> None:
+        from pyspark import StorageLevel
+
+        self._frame = frame.persist(StorageLevel.DISK_ONLY)
+
+    def apply(self, phase: Phase) -> "SparkBuckets":
+        return SparkBuckets(self._frame.mapInArrow(_applying(phase), _BUCKETS))
+
+    def said(self) -> list[bytes]:
+        rows = self._frame.select("bucket", "said").collect()
+        return [bytes(row["said"]) for row in sorted(rows, key=lambda row: int(row["bucket"]))]
+
+
+Batches = Iterator["pa.RecordBatch"]
+
+
+def _spreading(spread: Spreader) -> Callable[[Batches], Batches]:
+    def pieces_of(batches: Batches) -> Batches:
+        import pyarrow as pa
+
+        for batch in batches:
+            pieces = spread({name: batch.column(name) for name in batch.schema.names})
+            yield pa.record_batch(
+                {
+                    "bucket": pa.array([piece.bucket for piece in pieces], pa.int32()),
+                    "content": pa.array([piece.content for piece in pieces], pa.binary()),
+                }
+            )
+
+    return pieces_of
+
+
+def _reading(read: Reader) -> Callable[[Batches], Batches]:
+    def logs_of(batches: Batches) -> Batches:
+        pieces: dict[int, list[bytes]] = defaultdict(list)
+        for batch in batches:
+            for row in batch.to_pylist():
+                pieces[row["bucket"]].append(row["content"])
+        for bucket in sorted(pieces):
+            logs, said = read(pieces.pop(bucket))
+            yield _rows([(bucket, logs, b"", said)])
+
+    return logs_of
+
+
+def _applying(phase: Phase) -> Callable[[Batches], Batches]:
+    def done(batches: Batches) -> Batches:
+        for batch in batches:
+            for row in batch.to_pylist():
+                state, said = phase(row["logs"], row["state"])
+                yield _rows([(row["bucket"], row["logs"], state, said)])
+
+    return done
+
+
+def _rows(rows: Sequence[tuple[Any, ...]]) -> "pa.RecordBatch":
+    import pyarrow as pa
+
+    columns = list(zip(*rows, strict=True))
+    kinds = (pa.int32(), pa.binary(), pa.binary(), pa.binary())
+    arrays = [pa.array(column, kind) for column, kind in zip(columns, kinds, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, names=["bucket", "logs", "state", "said"])
