@@ -19,6 +19,7 @@ RANKS = (
     ("keys", "identity"),
     ("embed", "verify", "chain", "elicit"),
     ("log", "wire", "report"),
+    ("batch",),
     ("decide", "audit", "power"),
     ("policies", "testing", "adapters", "scale"),
     ("demo",),
@@ -50,6 +51,12 @@ INNER_RANKS = {
         ("signer_file",),
         ("jsonl", "rotating", "sqlite", "otel"),
         ("read",),
+    ),
+    # Columns know nothing of where they come from.
+    "batch": (
+        ("arrays",),
+        ("laws",),
+        ("columns",),
     ),
     "audit": (("engine", "stretches", "progress", "sessions"), ("material",), ("case",), ("roll_case",)),
     "decide": (("forks",), ("decision", "forcing", "stats", "writing"), ("runs",), ("desk",), ("turn",), ("decider",)),

@@ -1,0 +1,69 @@
+"""What records that stand in columns must keep to: the checks of `record.py` and `core/distribution.py`, on arrays.
+
+They tell which rows break a law, not in which words: those are the plain reader's.
+"""
+
+from collections.abc import Sequence
+
+from agentmark.batch.arrays import Bools, Int32s, Int64s, np, row_of_each
+from agentmark.core.distribution import MAX_BEHAVIORS, TOTAL_WEIGHT
+
+
+def name_ranks(names: Sequence[str]) -> Int32s:
+    """The place of each name in the order of names. Code points sort as their UTF-8 bytes do (law L2)."""
+    ranks = np.empty(len(names), np.int32)
+    ranks[sorted(range(len(names)), key=names.__getitem__)] = np.arange(len(names), dtype=np.int32)
+    return ranks
+
+
+def out_of_order(list_start: Int64s, name: Int32s, weight: Int64s, names: Sequence[str]) -> Bools:
+    """For each row, whether its list is in another order than the canonical one: by weight, largest first, then by
+    name."""
+    found = np.zeros(len(list_start) - 1, bool)
+    if len(name) < 2:
+        return found
+    row = row_of_each(list_start)
+    same_list = row[1:] == row[:-1]
+    rises = same_list & (weight[1:] > weight[:-1])
+    ties = np.flatnonzero(same_list & (weight[1:] == weight[:-1]))
+    if len(ties):
+        ranks = name_ranks(names)
+        rises[ties] = ranks[name[ties]] >= ranks[name[ties + 1]]
+    found[row[1:][rises]] = True
+    return found
+
+
+def broken_lists(
+    list_start: Int64s, name: Int32s, weight: Int64s, *, listed: Bools, partial: Bools, choice: Int32s
+) -> Bools:
+    """For each row, whether its list, or its choice from a whole list, can be none of a record.
+
+    Names that stand twice in a list are not looked for (`repeated_names`), nor is the order.
+    """
+    lengths = np.diff(list_start)
+    broken = np.asarray(np.where(listed, (lengths < 1) | (lengths > MAX_BEHAVIORS), lengths != 0))
+    row = row_of_each(list_start)
+    broken[row[(weight < 0) | (weight > TOTAL_WEIGHT)]] = True
+    totals = sums_of_lists(list_start, np.clip(weight, 0, TOTAL_WEIGHT + 1))
+    broken |= listed & np.where(partial, totals > TOTAL_WEIGHT, totals != TOTAL_WEIGHT)
+    has_choice = np.zeros(len(broken), bool)
+    has_choice[row[name == choice[row]]] = True
+    return broken | (listed & ~partial & ~has_choice)
+
+
+def sums_of_lists(list_start: Int64s, values: Int64s) -> Int64s:
+    """The sum of each list; an empty one sums to zero."""
+    sums = np.zeros(len(list_start) - 1, np.int64)
+    filled = np.flatnonzero(np.diff(list_start))
+    if len(filled):
+        sums[filled] = np.add.reduceat(values, list_start[:-1][filled])
+    return sums
+
+
+def repeated_names(list_start: Int64s, name: Int32s, name_count: int) -> Bools:
+    """For each row, whether its list names a behavior twice."""
+    keys = row_of_each(list_start) * max(1, name_count) + name
+    keys.sort()
+    found = np.zeros(len(list_start) - 1, bool)
+    found[keys[1:][keys[1:] == keys[:-1]] // max(1, name_count)] = True
+    return found
