@@ -1,4 +1,4 @@
-"""A folder as a platform has it: sessions of several tenants and keys; some damaged, copied, unmarked, short or foreign."""
+"""A platform's folder: sessions of several tenants and keys; some damaged, copied, unmarked, short or foreign."""
 
 import gzip
 import random

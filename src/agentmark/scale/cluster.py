@@ -40,6 +40,16 @@ class Phase(Protocol):
     def __call__(self, logs: bytes, state: bytes) -> tuple[bytes, bytes]: ...
 
 
+class Rows(Protocol):
+    """What a bucket has come to, as rows of the results."""
+
+    @property
+    def schema(self) -> Any:
+        """The columns, as Arrow has them."""
+
+    def __call__(self, state: bytes) -> list[dict[str, Any]]: ...
+
+
 class Buckets(Protocol):
     """Buckets that lie on a cluster. Nothing of them comes to the driver but what they say."""
 
@@ -48,6 +58,9 @@ class Buckets(Protocol):
 
     def said(self) -> list[bytes]:
         """What each bucket says since the last phase, in the order of the buckets."""
+
+    def results(self, rows: Rows) -> Any:
+        """A frame of the engine's own, with a row for each that `rows` makes of the buckets. Lazy: it stays there."""
 
 
 class Cluster(Protocol):

@@ -12,7 +12,7 @@ from os import cpu_count
 from typing import TYPE_CHECKING, Any
 
 from agentmark.errors import MissingExtraError
-from agentmark.scale.cluster import Buckets, Phase, Reader, Spreader
+from agentmark.scale.cluster import Buckets, Phase, Reader, Rows, Spreader
 
 if TYPE_CHECKING:
     from daft import DataFrame
@@ -62,6 +62,14 @@ class DaftBuckets:
         rows = self._frame.select("bucket", "said").to_pylist()
         return [row["said"] for row in sorted(rows, key=lambda row: int(row["bucket"]))]
 
+    def results(self, rows: Rows) -> "DataFrame":
+        import pyarrow as pa
+
+        kind = _daft().DataType.list(_daft().DataType.from_arrow_type(pa.struct(rows.schema)))
+        making = _in_processes(_Making(rows), kind, self._workers)
+        made = self._frame.select(making(self._frame["state"]).alias("row")).explode("row")
+        return made.where(made["row"].not_null()).select(*[made["row"][name].alias(name) for name in rows.schema.names])
+
 
 @dataclass(frozen=True, slots=True)
 class _Spreading:
@@ -91,6 +99,17 @@ class _Applying:
     def __call__(self, logs: Any, state: Any) -> list[dict[str, bytes]]:
         made = [self.phase(*each) for each in zip(logs.to_pylist(), state.to_pylist(), strict=True)]
         return [{"state": state, "said": said} for state, said in made]
+
+
+@dataclass(frozen=True, slots=True)
+class _Making:
+    rows: Rows
+
+    def __call__(self, state: Any) -> Any:
+        import pyarrow as pa
+
+        kind = pa.list_(pa.struct(self.rows.schema))
+        return pa.array([self.rows(each) for each in state.to_pylist()], kind)
 
 
 def _in_processes(

@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from agentmark.scale.cluster import Buckets, Phase, Reader, Spreader
+from agentmark.scale.cluster import Buckets, Phase, Reader, Rows, Spreader
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -49,6 +49,11 @@ class SparkBuckets:
     def said(self) -> list[bytes]:
         rows = self._frame.select("bucket", "said").collect()
         return [bytes(row["said"]) for row in sorted(rows, key=lambda row: int(row["bucket"]))]
+
+    def results(self, rows: Rows) -> "DataFrame":
+        from pyspark.sql.pandas.types import from_arrow_schema
+
+        return self._frame.select("state").mapInArrow(_making(rows), from_arrow_schema(rows.schema))
 
 
 Batches = Iterator["pa.RecordBatch"]
@@ -91,6 +96,17 @@ def _applying(phase: Phase) -> Callable[[Batches], Batches]:
                 yield _rows([(row["bucket"], row["logs"], state, said)])
 
     return done
+
+
+def _making(rows: Rows) -> Callable[[Batches], Batches]:
+    def made(batches: Batches) -> Batches:
+        import pyarrow as pa
+
+        for batch in batches:
+            for state in batch.column("state").to_pylist():
+                yield pa.RecordBatch.from_pylist(rows(state), schema=rows.schema)
+
+    return made
 
 
 def _rows(rows: Sequence[tuple[Any, ...]]) -> "pa.RecordBatch":
