@@ -58,7 +58,12 @@ INNER_RANKS = {
         ("laws",),
         ("columns",),
     ),
-    "audit": (("engine", "stretches", "progress", "sessions"), ("material",), ("case",), ("roll_case",)),
+    "audit": (
+        ("engine", "stretches", "progress", "sessions", "shards", "spill", "work_dir", "workers", "results"),
+        ("material", "chunks", "judged"),
+        ("case", "column_chunks", "shard_reading", "judging"),
+        ("roll_case", "bulk"),
+    ),
     "decide": (("forks",), ("decision", "forcing", "stats", "writing"), ("runs",), ("desk",), ("turn",), ("decider",)),
 }
 # Adapters know nothing of each other: each is one file on what they share.

@@ -44,7 +44,12 @@ def unpacked(file: io.BufferedReader, meter: Meter) -> Stream:
         return Stream(_Unpacked(packed, (EOFError, gzip.BadGzipFile, zlib.error), meter), MIB)
     if magic.startswith(ZSTD_MAGIC):
         return Stream(_Unpacked(*zstd_stream(counted), meter), MIB)
-    return Stream(_Unpacked(counted, (), meter), MIB)
+    return as_it_is(file, meter)
+
+
+def as_it_is(file: io.BufferedReader, meter: Meter) -> Stream:
+    """The bytes of a file that is known not to be packed, whatever they begin with."""
+    return Stream(_Unpacked(_Counted(file, meter), (), meter), MIB)
 
 
 def rewound(head: bytes, stream: Stream) -> Stream:

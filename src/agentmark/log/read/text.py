@@ -52,6 +52,11 @@ def read_text(packed: Stream, path: Path, table: FormatTable, meter: Meter) -> I
     raise table.unknown(shown(path), f"a file that begins with {head.lstrip()[:16]!r}")
 
 
+def is_record_lines(head: bytes, table: FormatTable) -> bool:
+    """Whether a file that begins so, and is longer, is read as AgentMark's own lines."""
+    return _layout_of(head, table, whole=False) is Layout.RECORD_LINES
+
+
 def _layout_of(head: bytes, table: FormatTable, *, whole: bool) -> Layout | None:
     """What the beginning of a file says. None: more is needed to say."""
     start = head.lstrip()
