@@ -265,7 +265,7 @@ class _Reading:
             places[Path(job.file).name] = job.shards[0].piece
         order = {piece.piece: i for i, piece in enumerate(pieces)}
         files = sorted(places, key=lambda name: order[places[name]])
-        totals = _totals([done[piece.piece] for piece in pieces], found)
+        totals = read_totals([done[piece.piece] for piece in pieces], found)
         return [self._dir.parts / name for name in files], replace(totals, resumed=resumed)
 
     def _finished(self, wanted: dict[Any, Shard]) -> Iterator[dict[str, Any]]:
@@ -331,7 +331,7 @@ def _is_unchanged(outcome: ShardOutcome, shard: Shard | None) -> bool:
         return False
 
 
-def _totals(outcomes: Sequence[ShardOutcome], found: FoundShards) -> ReadTotals:
+def read_totals(outcomes: Sequence[ShardOutcome], found: FoundShards) -> ReadTotals:
     notes: list[str] = []
     bad: dict[str, BadShard] = {shard.name: shard for shard in found.bad}
     key_ids: set[str] = set()

@@ -12,19 +12,64 @@ from os import cpu_count
 from typing import TYPE_CHECKING, Any
 
 from agentmark.errors import MissingExtraError
+from agentmark.scale.audit import ClusterAnswer, ClusterAudit
 from agentmark.scale.cluster import Buckets, Phase, Reader, Rows, Spreader
+from agentmark.scale.spreading import FileSpreader, LineSpreader, line_columns, shard_rows
 
 if TYPE_CHECKING:
     from daft import DataFrame
 
 # The rows of the input that one call sorts into pieces: enough that a piece of a thousand buckets holds some.
 BATCH = 50_000
+BUCKETS_EACH = 4
+
+
+def audit_frame(
+    frame: "DataFrame",
+    audit: ClusterAudit,
+    *,
+    text: str = "text",
+    file: str | None = None,
+    line: str | None = None,
+    buckets: int | None = None,
+    workers: int | None = None,
+) -> ClusterAnswer:
+    """Judge the records of a frame, a line of JSON in each row of the column `text`; `file` and `line` are columns that
+    say where it stood. `workers` are processes, by default a process for each core."""
+    given = line_columns(text, file, line)
+    count = buckets or _buckets(workers)
+    renamed = frame.select(*[frame[column].alias(name) for name, column in given.items()])
+    cluster = DaftCluster(renamed, list(given), buckets=count, workers=workers)
+    return audit.run(cluster, LineSpreader(by=audit.by, buckets=count))
+
+
+def audit_files(
+    paths: Sequence[str], audit: ClusterAudit, *, buckets: int | None = None, workers: int | None = None
+) -> ClusterAnswer:
+    """Judge what files hold, in every format that `agentmark audit` reads. All workers must see them at these paths."""
+    count = buckets or _buckets(workers)
+    found, rows = shard_rows(paths)
+    frame = _daft().from_pylist(rows)
+    if on_ray():
+        frame = frame.into_partitions(len(rows))
+    cluster = DaftCluster(frame, ["batch", "shards"], buckets=count, workers=workers, batch_size=1)
+    spread = FileSpreader(by=audit.by, buckets=count, limits=audit.limits, work_limit=audit.work_limit)
+    return audit.run(cluster, spread, found)
 
 
 class DaftCluster:
     """A frame of input, on whichever runner Daft is set to."""
 
-    def __init__(self, frame: "DataFrame", columns: Sequence[str], *, buckets: int, workers: int | None = None) -> None:
+    def __init__(
+        self,
+        frame: "DataFrame",
+        columns: Sequence[str],
+        *,
+        buckets: int,
+        workers: int | None = None,
+        batch_size: int = BATCH,
+    ) -> None:
+        self._batch_size = batch_size
         self._frame = frame
         self._columns = tuple(columns)
         self._buckets = buckets
@@ -34,7 +79,9 @@ class DaftCluster:
         kind = _daft().DataType
         frame = self._frame
         piece = kind.struct({"bucket": kind.int32(), "content": kind.binary()})
-        spreading = _in_processes(_Spreading(spread, self._columns), kind.list(piece), self._workers, batch_size=BATCH)
+        spreading = _in_processes(
+            _Spreading(spread, self._columns), kind.list(piece), self._workers, batch_size=self._batch_size
+        )
         pieces = frame.select(spreading(*[frame[name] for name in self._columns]).alias("piece")).explode("piece")
         pieces = pieces.where(pieces["piece"].not_null())
         pieces = pieces.select(pieces["piece"]["bucket"].alias("bucket"), pieces["piece"]["content"].alias("content"))
@@ -147,6 +194,11 @@ def _daft() -> Any:
 def on_ray() -> bool:
     """Whether Daft hands its work to Ray."""
     return str(_daft().get_or_infer_runner_type()) == "ray"
+
+
+def _buckets(workers: int | None) -> int:
+    """A few for each process, so that one that is slow holds nobody up."""
+    return BUCKETS_EACH * (workers or _workers())
 
 
 def _workers() -> int:

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from agentmark.batch.columns import StepColumns
-from agentmark.scale.spreading import gathered
-from agentmark.scale.worker_keys import WorkerKeys
+from agentmark.scale.pieces import gather
+from agentmark.scale.worker_keys import WorkerKeys, keyring_of
 from agentmark.verify.many import Group
 from agentmark.verify.roll import By
 from agentmark.verify.state import LogState, accumulate
@@ -20,14 +20,15 @@ class ReadLogs:
     by: By
 
     def __call__(self, pieces: Sequence[bytes]) -> tuple[bytes, bytes]:
-        columns, notes = gathered(pieces)
-        keys = self.keys.keyring()
+        gathered = gather(pieces)
+        columns = gathered.columns
+        keys = keyring_of(self.keys)
         groups = []
         for name, rows in _groups(columns, self.by).items():
             records = [replace(columns.record(row), reason=None if columns.marked[row] else "?") for row in rows]
             files = sorted({columns.files[columns.file[row]] for row in rows})
             groups.append([name, files, accumulate(records, keys).to_bytes().hex()])
-        return json.dumps(groups).encode(), json.dumps(notes).encode()
+        return json.dumps(groups).encode(), json.dumps(gathered.notes).encode()
 
 
 class HandOver:

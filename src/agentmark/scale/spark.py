@@ -9,14 +9,53 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from agentmark.scale.audit import ClusterAnswer, ClusterAudit
 from agentmark.scale.cluster import Buckets, Phase, Reader, Rows, Spreader
+from agentmark.scale.spreading import FileSpreader, LineSpreader, line_columns, shard_rows
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
+BUCKETS_EACH = 4
+_SHARDS = (
+    "batch long, shards array<struct<path: string, name: string, size: long, mtime_ns: long, start: long, end: long>>"
+)
 _PIECES = "bucket int, content binary"
 _BUCKETS = "bucket int, logs binary, state binary, said binary"
+
+
+def audit_spark(
+    frame: "DataFrame",
+    audit: ClusterAudit,
+    *,
+    text: str = "value",
+    file: str | None = None,
+    line: str | None = None,
+    buckets: int | None = None,
+) -> ClusterAnswer:
+    """Judge the records of a frame, a line of JSON in each row of the column `text`; `file` and `line` are columns that
+    say where it stood."""
+    given = line_columns(text, file, line)
+    count = buckets or _buckets(frame.sparkSession)
+    renamed = frame.select(*[frame[column].alias(name) for name, column in given.items()])
+    cluster = SparkCluster(renamed, list(given), buckets=count)
+    return audit.run(cluster, LineSpreader(by=audit.by, buckets=count))
+
+
+def audit_spark_files(
+    session: "SparkSession", paths: Sequence[str], audit: ClusterAudit, *, buckets: int | None = None
+) -> ClusterAnswer:
+    """Judge what files hold, in every format that `agentmark audit` reads. All executors must see them at these
+    paths."""
+    count = buckets or _buckets(session)
+    found, rows = shard_rows(paths)
+    frame = session.createDataFrame([(row["batch"], row["shards"]) for row in rows], _SHARDS)
+    cluster = SparkCluster(
+        frame.repartitionById(len(rows), frame["batch"].cast("int")), ["batch", "shards"], buckets=count
+    )
+    spread = FileSpreader(by=audit.by, buckets=count, limits=audit.limits, work_limit=audit.work_limit)
+    return audit.run(cluster, spread, found)
 
 
 class SparkCluster:
@@ -54,6 +93,11 @@ class SparkBuckets:
         from pyspark.sql.pandas.types import from_arrow_schema
 
         return self._frame.select("state").mapInArrow(_making(rows), from_arrow_schema(rows.schema))
+
+
+def _buckets(session: "SparkSession") -> int:
+    """A few for each core, so that one that is slow holds nobody up."""
+    return BUCKETS_EACH * int(session.sparkContext.defaultParallelism)
 
 
 Batches = Iterator["pa.RecordBatch"]

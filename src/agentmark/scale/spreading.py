@@ -1,35 +1,87 @@
-"""Lines of a frame, sorted into buckets: a log goes to the bucket of its name, whole, wherever its lines stood.
+"""The input of an audit, sorted into buckets: a log goes to the bucket of its name, wherever its records stood."""
 
-No key is needed for it, and what is shuffled holds no more than the logs do.
-"""
-
-import json
+import tempfile
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from hashlib import blake2b
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
-from agentmark.batch.arrays import np
+from agentmark.audit.chunks import FAST
+from agentmark.audit.shard_reading import MOST_NOTES, ReadJob, read_shards
+from agentmark.audit.shards import FoundShards, Shard, batches, find_shards, ranges_of
+from agentmark.audit.spill import read_blocks
 from agentmark.batch.columns import StepColumns
 from agentmark.chain.checkpoint import Checkpoint
+from agentmark.core.work_limit import DEFAULT_WORK_LIMIT
 from agentmark.log.read.events import BadCheckpoint, BadEntry, Entry, TornLine
 from agentmark.log.read.json_lines import read_record_line
+from agentmark.log.read.limits import DEFAULT_LIMITS, Limits
 from agentmark.record import StepRecord
 from agentmark.scale.cluster import Piece
+from agentmark.scale.pieces import loose, noted, placed
 from agentmark.verify.roll import By
 
-# The first byte of a piece says what it holds.
-STEPS, NOTES = b"S", b"N"
+# Blocks of one batch of files have places of their own.
+_BLOCKS = 1 << 24
 
 
-def bucket_of(name: str, buckets: int) -> int:
-    """The bucket of a log: the same on every machine and in every run."""
-    digest = blake2b(name.encode("utf-8", "surrogatepass"), digest_size=8).digest()
-    return int.from_bytes(digest, "big") % buckets
+def line_columns(text: str, file: str | None, line: str | None) -> dict[str, str]:
+    """The columns that `LineSpreader` takes, and what they are called in the input."""
+    given = {"text": text, "file": file, "line": line}
+    return {name: column for name, column in given.items() if column is not None}
 
 
-@dataclass(frozen=True, slots=True)
+def shard_rows(paths: Iterable[str]) -> tuple[FoundShards, list[dict[str, Any]]]:
+    """The files that are meant, and the rows of a frame of them: a batch of shards each."""
+    found = find_shards(paths)
+    taken = batches([piece for shard in found.shards for piece in ranges_of(shard)])
+    return found, [{"batch": i, "shards": [asdict(shard) for shard in batch]} for i, batch in enumerate(taken)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileSpreader:
+    """Reads files where the workers find them, as `agentmark audit` reads them: every format, every limit, every note.
+
+    A row of the input is the number of a batch of shards, and the batch as `Shard` states it.
+    """
+
+    by: By
+    buckets: int
+    limits: Limits = DEFAULT_LIMITS
+    work_limit: int = DEFAULT_WORK_LIMIT
+
+    def __call__(self, batch: Mapping[str, Any]) -> Sequence[Piece]:
+        pieces: list[Piece] = []
+        for number, shards in zip(batch["batch"].to_pylist(), batch["shards"].to_pylist(), strict=True):
+            pieces += self._read(number, tuple([Shard(**shard) for shard in shards]))
+        return pieces
+
+    def _read(self, number: int, shards: tuple[Shard, ...]) -> list[Piece]:
+        with tempfile.TemporaryDirectory(prefix="agentmark-scale-") as folder:
+            file = Path(folder) / "parts"
+            job = ReadJob(
+                shards=shards,
+                file=str(file),
+                part_count=self.buckets,
+                by=self.by,
+                engine=FAST,
+                limits=self.limits,
+                strict=False,
+                work_limit=self.work_limit,
+                digests=False,
+            )
+            outcomes, _ = read_shards(job, lambda done, records: None)
+            pieces = [
+                placed(number * _BLOCKS + i, bucket, block)
+                for bucket in range(self.buckets)
+                for i, block in enumerate(read_blocks(file, bucket))
+            ]
+        told = {"batch": number, "outcomes": [outcome.as_dict() for outcome in outcomes]}
+        return [*pieces, noted(told, str(number), self.buckets)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LineSpreader:
     """Sorts lines of JSON into buckets: column `text`, and where there are such, `file` and `line` (from 1 on)."""
 
@@ -41,9 +93,9 @@ class LineSpreader:
         files = batch["file"].to_pylist() if "file" in batch else [""] * len(texts)
         lines = batch["line"].to_pylist() if "line" in batch else [None] * len(texts)
         entries: dict[str, list[tuple[StepRecord, int | None]]] = defaultdict(list)
-        notes: dict[str, list[str]] = defaultdict(list)
+        notes: list[str] = []
         for text, file, line in zip(texts, files, lines, strict=True):
-            record = self._read(text, file or "", line, notes)
+            record = _read(text, file or "", line, notes)
             if record is not None:
                 entries[file or ""].append((record, line))
         columns = StepColumns.concat(
@@ -52,62 +104,30 @@ class LineSpreader:
                 for file, mine in entries.items()
             ]
         )
-        return [*self._pieces(columns), *self._noted(notes)]
+        told = {
+            "records": len(columns),
+            "bad": len(notes),
+            "notes": sorted(notes)[:MOST_NOTES],
+            "key_ids": sorted(columns.key_ids),
+        }
+        name = columns.context[0].tobytes().hex() if len(columns) else "".join(notes)
+        return [*loose(columns, self.by, self.buckets), noted(told, name, self.buckets)]
 
-    def _read(
-        self, text: str | bytes | None, file: str, line: int | None, notes: dict[str, list[str]]
-    ) -> StepRecord | None:
-        content = text if isinstance(text, bytes) else (text or "").encode("utf-8", "surrogatepass")
-        if not content.strip():
-            return None
-        event = read_record_line(content + b"\n", _place(file, line), line or 0)
-        if isinstance(event, Entry):
-            return event.record
-        if isinstance(event, BadEntry | BadCheckpoint):
-            notes[file].append(str(event.error))
-        elif isinstance(event, TornLine):
-            notes[file].append(f"{_place(file, line)}: cut short")
-        else:
-            assert isinstance(event, Checkpoint)
+
+def _read(text: str | bytes | None, file: str, line: int | None, notes: list[str]) -> StepRecord | None:
+    content = text if isinstance(text, bytes) else (text or "").encode("utf-8", "surrogatepass")
+    if not content.strip():
         return None
-
-    def _pieces(self, columns: StepColumns) -> list[Piece]:
-        if not len(columns):
-            return []
-        names, code = (columns.files, columns.file) if self.by is By.FILE else (columns.sessions, columns.session)
-        bucket = np.array([bucket_of(name, self.buckets) for name in names], np.int32)[code]
-        order = np.argsort(bucket, kind="stable")
-        starts = np.flatnonzero(np.diff(bucket[order], prepend=-1))
-        return [
-            Piece(int(bucket[rows[0]]), STEPS + columns.take(rows).to_bytes()) for rows in np.split(order, starts[1:])
-        ]
-
-    def _noted(self, notes: Mapping[str, list[str]]) -> list[Piece]:
-        return [
-            Piece(bucket_of(file, self.buckets), NOTES + json.dumps(said).encode("utf-8"))
-            for file, said in notes.items()
-        ]
-
-
-def _place(file: str, line: int | None) -> str:
-    return f"{file or 'input'}:{line}" if line is not None else file or "input"
-
-
-def gathered(pieces: Sequence[bytes]) -> tuple[StepColumns, list[str]]:
-    """The records of a bucket and what was noted, in an order that does not depend on that of the pieces."""
-    columns = StepColumns.concat([StepColumns.from_bytes(piece[1:]) for piece in pieces if piece[:1] == STEPS])
-    notes = [note for piece in pieces if piece[:1] == NOTES for note in json.loads(piece[1:])]
-    return columns.take(_in_order(columns)), sorted(notes)
-
-
-def _in_order(columns: StepColumns) -> Any:
-    """By file and line; where lines are not known, by what else tells records apart."""
-    contexts = [columns.context[:, byte] for byte in range(columns.context.shape[1])]
-    keys = [*contexts[::-1], columns.choice, columns.step, _ranks(columns.sessions)[columns.session], columns.line]
-    return np.lexsort([*keys, _ranks(columns.files)[columns.file]])
-
-
-def _ranks(table: Sequence[str]) -> Any:
-    ranks = np.empty(len(table), np.int64)
-    ranks[np.array(sorted(range(len(table)), key=table.__getitem__), np.int64)] = np.arange(len(table))
-    return ranks
+    where = file or "input"
+    if line is not None:
+        where = f"{where}:{line}"
+    event = read_record_line(content + b"\n", where, line or 0)
+    if isinstance(event, Entry):
+        return event.record
+    if isinstance(event, BadEntry | BadCheckpoint):
+        notes.append(str(event.error))
+    elif isinstance(event, TornLine):
+        notes.append(f"{where}: cut short")
+    else:
+        assert isinstance(event, Checkpoint)
+    return None

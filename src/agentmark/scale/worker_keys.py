@@ -8,7 +8,7 @@ With the first two no secret leaves the machines that were given it. The third a
 the key to whoever runs the cluster: see docs/scale.md.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from os import PathLike, fspath
 from typing import Any, Protocol
 
@@ -21,7 +21,11 @@ from agentmark.verify.keyring import Keyring
 class WorkerKeys(Protocol):
     """Travels to the workers, and is the keys there."""
 
-    def keyring(self) -> Keyring:
+    @property
+    def any_key_id(self) -> bool:
+        """Whether every record is read with the one key, whatever it states."""
+
+    def keys(self) -> Sequence[SharedKey]:
         """The keys, loaded where this is called."""
 
 
@@ -30,10 +34,10 @@ class KeyFiles:
 
     def __init__(self, *paths: str | PathLike[str], any_key_id: bool = False) -> None:
         self._paths = tuple([fspath(path) for path in paths])
-        self._any_key_id = any_key_id
+        self.any_key_id = any_key_id
 
-    def keyring(self) -> Keyring:
-        return Keyring([SharedKey.load(path) for path in self._paths], any_key_id=self._any_key_id)
+    def keys(self) -> Sequence[SharedKey]:
+        return [SharedKey.load(path) for path in self._paths]
 
     def __repr__(self) -> str:
         return f"KeyFiles({', '.join(map(repr, self._paths))})"
@@ -44,10 +48,10 @@ class KeyVariables:
 
     def __init__(self, *names: str, any_key_id: bool = False) -> None:
         self._names = names or (ENVIRONMENT_VARIABLE,)
-        self._any_key_id = any_key_id
+        self.any_key_id = any_key_id
 
-    def keyring(self) -> Keyring:
-        return Keyring([SharedKey.from_environment(name) for name in self._names], any_key_id=self._any_key_id)
+    def keys(self) -> Sequence[SharedKey]:
+        return [SharedKey.from_environment(name) for name in self._names]
 
     def __repr__(self) -> str:
         return f"KeyVariables({', '.join(map(repr, self._names))})"
@@ -58,15 +62,14 @@ class CarriedKeys:
 
     def __init__(self, keys: SharedKey | Iterable[SharedKey], *, any_key_id: bool = False) -> None:
         self._keys = (keys,) if isinstance(keys, SharedKey) else tuple(keys)
-        self._any_key_id = any_key_id
-        self.keyring()
+        self.any_key_id = any_key_id
 
-    def keyring(self) -> Keyring:
-        return Keyring(self._keys, any_key_id=self._any_key_id)
+    def keys(self) -> Sequence[SharedKey]:
+        return self._keys
 
     def __reduce__(self) -> tuple[Any, ...]:
         # The one place where a secret is put into a message, because whoever wrote `CarriedKeys` asked for it.
-        return _carried, (tuple([key._secret for key in self._keys]), self._any_key_id)
+        return _carried, (tuple([key._secret for key in self._keys]), self.any_key_id)
 
     def __repr__(self) -> str:
         return f"CarriedKeys({', '.join([repr(key.id) for key in self._keys])})"
@@ -74,6 +77,11 @@ class CarriedKeys:
 
 def _carried(secrets: tuple[bytes, ...], any_key_id: bool) -> CarriedKeys:
     return CarriedKeys([SharedKey(secret, source="carried") for secret in secrets], any_key_id=any_key_id)
+
+
+def keyring_of(keys: WorkerKeys) -> Keyring:
+    """The keyring, where this is called."""
+    return Keyring(keys.keys(), any_key_id=keys.any_key_id)
 
 
 def check_worker_keys(keys: object) -> None:
