@@ -4,6 +4,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from agentmark.audit.chunks import group_of
 from agentmark.batch.columns import StepColumns
 from agentmark.scale.pieces import gather
 from agentmark.scale.worker_keys import WorkerKeys, keyring_of
@@ -46,8 +47,8 @@ def groups_of(said: bytes) -> list[Group]:
 
 
 def _groups(columns: StepColumns, by: By) -> dict[str, list[int]]:
-    names, code = (columns.files, columns.file) if by is By.FILE else (columns.sessions, columns.session)
     found: dict[str, list[int]] = {}
-    for row, name in enumerate(code.tolist()):
-        found.setdefault(names[name], []).append(row)
+    for row in range(len(columns)):
+        name = group_of(columns.record(row), columns.files[columns.file[row]], by)
+        found.setdefault(name, []).append(row)
     return found
