@@ -39,12 +39,12 @@ class Buckets:
     def apply(self, phase: Phase) -> "Buckets":
         made = {}
         for bucket, (logs, _, state) in self._buckets.items():
-            after, said = pickle.loads(pickle.dumps(phase))(logs, state)
+            after, said = pickle.loads(pickle.dumps(phase))(bucket, logs, state)
             made[bucket] = logs, said, after
         return Buckets(made)
 
-    def said(self) -> list[bytes]:
-        return [self._buckets[bucket][1] for bucket in sorted(self._buckets)]
+    def said(self) -> dict[int, bytes]:
+        return {bucket: said for bucket, (_, said, _) in self._buckets.items()}
 
     def results(self, rows: Rows) -> list[dict[str, Any]]:
         made = [row for _, _, state in self._buckets.values() for row in rows(state)]

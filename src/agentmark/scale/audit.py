@@ -4,7 +4,6 @@ The phases are those of `agentmark audit`, and so are the functions that run in 
 brings the parts to the functions.
 """
 
-import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,7 +11,7 @@ from typing import Any
 from agentmark.audit.bulk import MOST_NOTES, read_totals
 from agentmark.audit.case import claim_as_asked, claim_as_taken
 from agentmark.audit.chunks import FAST
-from agentmark.audit.judged import AuditSummary, JudgedRow, ReadTotals, RowTally
+from agentmark.audit.judged import AuditSummary, ReadTotals, RowTally
 from agentmark.audit.shard_reading import ShardOutcome
 from agentmark.audit.shards import FoundShards
 from agentmark.core.payload import PayloadLike
@@ -20,10 +19,10 @@ from agentmark.core.work_limit import DEFAULT_WORK_LIMIT
 from agentmark.identity.registry import Registry
 from agentmark.log.read.limits import DEFAULT_LIMITS, Limits
 from agentmark.scale.cluster import Cluster, Spreader
-from agentmark.scale.phases import HandOver, ReadLogs, groups_of
+from agentmark.scale.phases import BucketPart, MakeRows, PhaseMapper, ReadLogs, ResultRows, heard, survey_part
 from agentmark.scale.worker_keys import WorkerKeys, check_worker_keys
 from agentmark.verify.correction import Correction, Familywise
-from agentmark.verify.many import judge_roll
+from agentmark.verify.many import commonest_length, judge_parts
 from agentmark.verify.roll import By
 from agentmark.verify.verifier import Verifier
 
@@ -67,26 +66,33 @@ class ClusterAudit:
 
     def run(self, cluster: Cluster, spread: Spreader, found: FoundShards | None = None) -> "ClusterAnswer":
         """All phases, one after the other. `found` are the files, if there are files."""
-        buckets = cluster.read(spread, ReadLogs(self.keys, self.by))
-        notes = [note for said in buckets.said() for note in json.loads(said)]
         verifier = self.verifier()
-        groups = [group for said in buckets.apply(HandOver()).said() for group in groups_of(said)]
-        roll = judge_roll(
-            verifier, groups, by=self.by, correction=self.asked_correction, claim=self.claim, pools=self.pools
+        payload_len = verifier.payload_len
+        buckets = cluster.read(spread, ReadLogs(keys=self.keys, by=self.by, payload_len=payload_len))
+        notes = [note for bucket, said in buckets.said().items() for note in heard(said, verifier.keys, bucket)]
+        mapper = PhaseMapper(buckets, self.keys, self.registry)
+        parts = [BucketPart(bucket) for bucket in sorted(buckets.said())]
+        if payload_len is None and self.claim is not None:
+            # A claim is an identity of one length, whatever a single log states: what was sorted out is sorted anew.
+            payload_len = commonest_length(mapper(survey_part, parts))
+            mapper.buckets = cluster.read(spread, ReadLogs(keys=self.keys, by=self.by, payload_len=payload_len))
+        judged = judge_parts(
+            verifier, parts, correction=self.asked_correction, claim=self.claim, pools=self.pools, mapper=mapper
         )
-        rows = [JudgedRow.of(row, roll.pools) for row in roll.rows]
+        settled = {part.bucket: each for part, each in zip(parts, judged.settled, strict=True)}
+        done = mapper.buckets.apply(MakeRows(settled, judged.pools, self.keys, self.registry))
         tally = RowTally()
-        for row in rows:
-            tally.take(row)
+        for bucket, said in sorted(done.said().items()):
+            tally.merge(heard(said, verifier.keys, bucket))
         summary = AuditSummary(
             by=self.by,
             rows=tally.rows,
             standings=tally.standings,
             outcomes=tally.outcomes,
             pooled=tally.pooled,
-            totals=tally.totals(roll.pools),
-            pools=roll.pools,
-            questions=roll.questions,
+            totals=tally.totals(judged.pools),
+            pools=judged.pools,
+            questions=judged.questions,
             correction=self.asked_correction,
             read=_read(notes, found),
             key_ids_given=verifier.keys.ids,
@@ -94,7 +100,7 @@ class ClusterAudit:
             claim_taken_as=claim_as_taken(self.claim, self.registry),
             engine=FAST,
         )
-        return ClusterAnswer(summary, [row.row.as_dict() for row in rows])
+        return ClusterAnswer(summary, done.results(ResultRows()))
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,7 +37,7 @@ class Reader(Protocol):
 class Phase(Protocol):
     """Takes the logs of a bucket and what they have come to; returns what they come to now, and what to say of it."""
 
-    def __call__(self, logs: bytes, state: bytes) -> tuple[bytes, bytes]: ...
+    def __call__(self, bucket: int, logs: bytes, state: bytes) -> tuple[bytes, bytes]: ...
 
 
 class Rows(Protocol):
@@ -56,8 +56,8 @@ class Buckets(Protocol):
     def apply(self, phase: Phase) -> "Buckets":
         """The same logs, with what they have come to in this phase."""
 
-    def said(self) -> list[bytes]:
-        """What each bucket says since the last phase, in the order of the buckets."""
+    def said(self) -> dict[int, bytes]:
+        """What each bucket said in the last phase, or when it was read."""
 
     def results(self, rows: Rows) -> Any:
         """A frame of the engine's own, with a row for each that `rows` makes of the buckets. Lazy: it stays there."""

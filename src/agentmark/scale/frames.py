@@ -102,12 +102,11 @@ class DaftBuckets:
     def apply(self, phase: Phase) -> "DaftBuckets":
         frame = self._frame
         applying = _in_processes(_Applying(phase), _binaries("state", "said"), self._workers, unnest=True)
-        made = frame.select("bucket", "logs", applying(frame["logs"], frame["state"]))
+        made = frame.select("bucket", "logs", applying(frame["bucket"], frame["logs"], frame["state"]))
         return DaftBuckets(made, self._workers)
 
-    def said(self) -> list[bytes]:
-        rows = self._frame.select("bucket", "said").to_pylist()
-        return [row["said"] for row in sorted(rows, key=lambda row: int(row["bucket"]))]
+    def said(self) -> dict[int, bytes]:
+        return {row["bucket"]: row["said"] for row in self._frame.select("bucket", "said").to_pylist()}
 
     def results(self, rows: Rows) -> "DataFrame":
         import pyarrow as pa
@@ -143,8 +142,8 @@ class _Reading:
 class _Applying:
     phase: Phase
 
-    def __call__(self, logs: Any, state: Any) -> list[dict[str, bytes]]:
-        made = [self.phase(*each) for each in zip(logs.to_pylist(), state.to_pylist(), strict=True)]
+    def __call__(self, *columns: Any) -> list[dict[str, bytes]]:
+        made = [self.phase(*row) for row in zip(*[column.to_pylist() for column in columns], strict=True)]
         return [{"state": state, "said": said} for state, said in made]
 
 

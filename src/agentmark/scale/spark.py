@@ -85,9 +85,8 @@ class SparkBuckets:
     def apply(self, phase: Phase) -> "SparkBuckets":
         return SparkBuckets(self._frame.mapInArrow(_applying(phase), _BUCKETS))
 
-    def said(self) -> list[bytes]:
-        rows = self._frame.select("bucket", "said").collect()
-        return [bytes(row["said"]) for row in sorted(rows, key=lambda row: int(row["bucket"]))]
+    def said(self) -> dict[int, bytes]:
+        return {row["bucket"]: bytes(row["said"]) for row in self._frame.select("bucket", "said").collect()}
 
     def results(self, rows: Rows) -> "DataFrame":
         from pyspark.sql.pandas.types import from_arrow_schema
@@ -136,7 +135,7 @@ def _applying(phase: Phase) -> Callable[[Batches], Batches]:
     def done(batches: Batches) -> Batches:
         for batch in batches:
             for row in batch.to_pylist():
-                state, said = phase(row["logs"], row["state"])
+                state, said = phase(row["bucket"], row["logs"], row["state"])
                 yield _rows([(row["bucket"], row["logs"], state, said)])
 
     return done
