@@ -202,8 +202,7 @@ def test_the_gamma_statistic_of_actions_alone() -> None:
         for record in log_:
             step_key = KEY.step_key(record.context, 8)
             symbol = scheme_r.coded_symbol(step_key, payload=payload, payload_len=8)
-            lane = scheme_r.behavior_lane(step_key, symbol, record.behavior)
-            total -= log(1 - scheme_r.unit_uniform(lane))
+            total -= log(1 - scheme_r.clock_draw(step_key, record.behavior).uniform(symbol))
         return gamma_tail_bits(len(log_), total)
 
     log_ = marked_log(KEY, scheme="R", payload=0xA6, payload_len=8, steps=100)

@@ -36,6 +36,7 @@ INNER_RANKS = {
     "chain": (("links", "findings"), ("checkpoint",), ("state",), ("session", "writer"), ("check",)),
     "verify": (
         ("work", "defaults"),
+        ("readings",),
         ("search", "keyring", "prices", "reading_bytes"),
         ("intake", "candidates", "stranger"),
         ("state", "verdict", "tamper", "arrivals"),
@@ -56,13 +57,21 @@ INNER_RANKS = {
     "batch": (
         ("arrays",),
         ("laws",),
-        ("columns",),
+        ("columns", "hashing"),
+        ("copies", "symbols", "read_f", "from_lines"),
+        ("chunks",),
+        ("read_r",),
+        ("reading",),
     ),
     "audit": (
         ("engine", "stretches", "progress", "sessions", "shards", "spill", "work_dir", "workers", "results"),
         ("material", "chunks", "judged"),
-        ("case", "column_chunks", "shard_reading", "judging"),
-        ("roll_case", "bulk"),
+        ("case", "column_chunks"),
+        ("chunk_kinds", "sorted_parts"),
+        ("judging",),
+        ("roll_case", "shard_reading"),
+        ("bulk_report",),
+        ("bulk",),
     ),
     "decide": (("forks",), ("decision", "forcing", "stats", "writing"), ("runs",), ("desk",), ("turn",), ("decider",)),
 }

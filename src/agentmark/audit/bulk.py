@@ -18,29 +18,41 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
+from agentmark.audit.bulk_report import ReportAbout, ReportAsked, ReportRows, write_report
 from agentmark.audit.case import claim_as_asked, claim_as_taken
-from agentmark.audit.chunks import FAST, default_engine
+from agentmark.audit.chunk_kinds import default_engine
+from agentmark.audit.chunks import FAST, PLAIN
 from agentmark.audit.judged import AuditSummary, JudgedRow, ReadTotals, RowTally
-from agentmark.audit.judging import judge_parts
+from agentmark.audit.judging import Given, Judging
 from agentmark.audit.progress import Progress, Silent
 from agentmark.audit.results import Discarded, RowWriter, check_results, results_writer
 from agentmark.audit.shard_reading import ReadJob, ShardOutcome, read_shards
-from agentmark.audit.shards import BadShard, FoundShards, Shard, batches, find_shards, fingerprint, ranges_of
+from agentmark.audit.shards import (
+    RANGE_BYTES,
+    BadShard,
+    FoundShards,
+    Shard,
+    batches,
+    find_shards,
+    fingerprint,
+    ranges_of,
+)
 from agentmark.audit.work_dir import WorkDir, beside
 from agentmark.audit.workers import Workers, count, default_workers
 from agentmark.core.payload import PayloadLike
 from agentmark.core.work_limit import DEFAULT_WORK_LIMIT
 from agentmark.errors import SettingError
 from agentmark.identity.registry import Registry
+from agentmark.keys.handover import HandedKeys
 from agentmark.keys.shared import SharedKey
 from agentmark.log.read.limits import DEFAULT_LIMITS, Limits
 from agentmark.verify.correction import Correction, Familywise
 from agentmark.verify.roll import By
 from agentmark.verify.verifier import Verifier
 
-# What a part has, in bytes of columns or (plain) of lines: it is held at once by whoever reads it.
-PART_BYTES = {FAST: 64 << 20}
-PLAIN_PART_BYTES = 16 << 20
+# What a part has, in bytes of columns or of lines: it is held at once by whoever reads it.
+PART_BYTES = {FAST: 64 << 20, PLAIN: 16 << 20}
+MOST_WORKERS = 512
 MOST_PARTS = 4096
 # What a byte of a file comes to in a part, roughly: a line becomes columns of a third of its size; what is packed is
 # larger than it looks.
@@ -84,8 +96,11 @@ class BulkAudit:
     keep_work_dir: bool = False
     # "fast" or "plain"; by default fast if the extra is installed. The results are the same.
     engine: str | None = None
-    # State the SHA-256 of every file, for a report.
-    digests: bool = False
+    # Pages on all of it; then the SHA-256 of every file is stated.
+    report: ReportAsked | None = None
+    # What a worker takes at a time, and what a part has (by default as the engine holds it well).
+    shard_bytes: int = RANGE_BYTES
+    part_bytes: int | None = None
     # What else whoever asks will write: never taken for an input.
     own: Sequence[Path] = ()
 
@@ -93,12 +108,14 @@ class BulkAudit:
         """What cannot be meant is refused now, not after the work is done."""
         if not self.paths:
             raise SettingError("paths", "there must be at least one")
-        if self.workers is not None and self.workers < 1:
-            raise SettingError("workers", f"{self.workers} is not a number of processes")
+        if self.workers is not None and not 1 <= self.workers <= MOST_WORKERS:
+            raise SettingError("workers", f"{self.workers} is not a number of processes from 1 to {MOST_WORKERS}")
         if self.resume and self.work_dir is None and self.out is None:
             raise SettingError("resume", "needs --out or --work-dir: from where to go on")
         if self.out is not None:
             check_results(self.out)
+        if self.report is not None:
+            self.report.check()
         self.verifier()
 
     def verifier(self) -> Verifier:
@@ -136,7 +153,7 @@ class BulkAudit:
             "limits": self.limits.as_dict(),
             "pools": self.pools,
             "strict": self.strict,
-            "digests": self.digests,
+            "digests": self.report is not None,
             # A value that only the same keys have, and that says nothing of them.
             "keys": self.verifier().keys.check.hex(),
             "registry": None if self.registry is None else _registry_digest(self.registry),
@@ -168,10 +185,13 @@ class _Run:
             stack.callback(work_dir.close)
             engine = self._asked.engine or default_engine()
             chosen = work_dir.settle(
-                self._asked.settings, {"engine": engine, "part_count": _part_count(found, engine, self._asked.by)}
+                self._asked.settings, {"engine": engine, "part_count": self._part_count(found, engine)}
             )
-            files, read = _Reading(self._asked, work_dir, chosen, self._progress, self._workers).read(found)
-            summary = self._judged(files, read, chosen)
+            reading = _Reading(self._asked, work_dir, chosen, found)
+            workers = stack.enter_context(self._pool(max(len(reading.jobs), chosen["part_count"])))
+            files, outcomes = reading.read(workers, self._progress)
+            judging = self._judging(work_dir, workers, files, chosen)
+            summary = self._judged(judging, outcomes, read_totals(outcomes, found))
             if not self._asked.keep_work_dir:
                 work_dir.remove()
         return summary
@@ -185,15 +205,32 @@ class _Run:
 
     def _own(self, work_path: Path) -> list[Path]:
         out = [] if self._asked.out is None else [self._asked.out]
-        return [work_path, *out, *self._asked.own]
+        report = [] if self._asked.report is None else [self._asked.report.folder]
+        return [work_path, *out, *report, *self._asked.own]
 
-    def _judged(self, files: Sequence[Path], read: ReadTotals, chosen: dict[str, Any]) -> AuditSummary:
+    def _part_count(self, found: FoundShards, engine: str) -> int:
+        """So many that a part can be held at once, whatever the size of all."""
+        if self._asked.by is By.ALL:
+            return 1
+        size = sum([shard.size * UNPACKED.get(Path(shard.path).suffix, 1.0) for shard in found.shards])
+        if engine == FAST:
+            size *= COLUMNS_OF_LINES
+        return min(MOST_PARTS, 1 + int(size // (self._asked.part_bytes or PART_BYTES[engine])))
+
+    def _pool(self, most: int) -> Workers:
+        """No more processes than there is work for."""
         asked = self._asked
-        verifier = asked.verifier()
-        judged = judge_parts(
-            verifier,
-            files,
-            chosen["part_count"],
+        given = Given(keys=HandedKeys(asked.keys), any_key_id=asked.any_key_id, registry=asked.registry)
+        return Workers(max(1, min(self._workers, most)), given)
+
+    def _judging(self, work_dir: WorkDir, workers: Workers, files: Sequence[Path], chosen: dict[str, Any]) -> Judging:
+        asked = self._asked
+        return Judging(
+            verifier=asked.verifier(),
+            workers=workers,
+            folder=work_dir.judged,
+            files=files,
+            part_count=chosen["part_count"],
             engine=chosen["engine"],
             by=asked.by,
             correction=asked.asked_correction,
@@ -201,15 +238,21 @@ class _Run:
             pools=asked.pools,
             progress=self._progress,
         )
-        tally = RowTally()
+
+    def _judged(self, judging: Judging, outcomes: Sequence[ShardOutcome], read: ReadTotals) -> AuditSummary:
+        asked, verifier = self._asked, judging.verifier
+        judged = judging.judged()
+        tally, listed = RowTally(), ReportRows()
         writer: RowWriter = Discarded() if asked.out is None else results_writer(asked.out)
         with writer:
             for row in judged.rows:
                 writer.write(row.row)
                 tally.take(row)
+                if asked.report is not None:
+                    listed.take(row)
                 if self._on_row is not None:
                     self._on_row(row)
-        return AuditSummary(
+        summary = AuditSummary(
             by=asked.by,
             rows=tally.rows,
             standings=tally.standings,
@@ -223,50 +266,57 @@ class _Run:
             key_ids_given=verifier.keys.ids,
             claim=claim_as_asked(asked.claim),
             claim_taken_as=claim_as_taken(asked.claim, asked.registry),
-            engine=chosen["engine"],
+            engine=judging.engine,
             workers=self._workers,
+            not_pooled=judged.not_pooled,
         )
-
-
-def _part_count(found: FoundShards, engine: str, by: By) -> int:
-    """So many that a part can be held at once, whatever the size of all."""
-    if by is By.ALL:
-        return 1
-    size = sum([shard.size * UNPACKED.get(Path(shard.path).suffix, 1.0) for shard in found.shards])
-    if engine == FAST:
-        size *= COLUMNS_OF_LINES
-    return min(MOST_PARTS, 1 + int(size // PART_BYTES.get(engine, PLAIN_PART_BYTES)))
+        if asked.report is not None:
+            about = ReportAbout(
+                noise_rates=verifier.noise_rates,
+                registry_size=None if asked.registry is None else len(asked.registry),
+                results=None if asked.out is None else str(asked.out),
+            )
+            write_report(asked.report, summary, listed, outcomes, about)
+        return summary
 
 
 class _Reading:
     """Shards into files of parts; those that are finished are not read again."""
 
-    def __init__(
-        self, asked: BulkAudit, work_dir: WorkDir, chosen: dict[str, Any], progress: Progress, workers: int
-    ) -> None:
+    def __init__(self, asked: BulkAudit, work_dir: WorkDir, chosen: dict[str, Any], found: FoundShards) -> None:
         self._asked = asked
         self._dir = work_dir
         self._chosen = chosen
-        self._progress = progress
-        self._workers = workers
+        self._size = found.size
+        self._pieces = [piece for shard in found.shards for piece in ranges_of(shard, asked.shard_bytes)]
+        self._kept = list(self._finished({piece.piece: piece for piece in self._pieces}))
+        self._done = {
+            outcome.piece: replace(outcome, resumed=True) for line in self._kept for outcome in _outcomes(line)
+        }
+        left = [piece for piece in self._pieces if piece.piece not in self._done]
+        self.jobs = [self._job(batch) for batch in batches(left, asked.shard_bytes)]
 
-    def read(self, found: FoundShards) -> tuple[list[Path], ReadTotals]:
-        """The files of parts that hold all shards, and what was read."""
-        pieces = [piece for shard in found.shards for piece in ranges_of(shard)]
-        kept = list(self._finished({piece.piece: piece for piece in pieces}))
-        self._dir.rewrite_manifest(kept)
-        self._drop_leftovers({line["file"] for line in kept})
-        done = {outcome.piece: outcome for line in kept for outcome in _outcomes(line)}
-        jobs = [self._job(batch) for batch in batches([piece for piece in pieces if piece.piece not in done])]
-        resumed = len({outcome.path for outcome in done.values()})
-        places = {line["file"]: _outcomes(line)[0].piece for line in kept}
-        for job, outcomes in self._read_jobs(jobs, found.size, sum([o.size for o in done.values() if o.start == 0])):
-            done |= {outcome.piece: outcome for outcome in outcomes}
-            places[Path(job.file).name] = job.shards[0].piece
-        order = {piece.piece: i for i, piece in enumerate(pieces)}
+    def read(self, workers: Workers, progress: Progress) -> tuple[list[Path], list[ShardOutcome]]:
+        """The files of parts that hold all shards, and what each shard held."""
+        self._dir.rewrite_manifest(self._kept)
+        self._drop_leftovers({line["file"] for line in self._kept})
+        before = sum([piece.bytes_to_read for piece in self._pieces if piece.piece in self._done])
+        places = {line["file"]: _outcomes(line)[0].piece for line in self._kept}
+
+        def watch() -> None:
+            done, records = workers.counted
+            progress.bar(before + done, self._size, "bytes read", steps=records)
+
+        for job, (outcomes, size) in workers.map(_read_job, self.jobs, watch):
+            name = Path(job.file).name
+            self._dir.add_to_manifest(
+                {"file": name, "size": size, "shards": [outcome.as_dict() for outcome in outcomes]}
+            )
+            self._done |= {outcome.piece: outcome for outcome in outcomes}
+            places[name] = job.shards[0].piece
+        order = {piece.piece: i for i, piece in enumerate(self._pieces)}
         files = sorted(places, key=lambda name: order[places[name]])
-        totals = read_totals([done[piece.piece] for piece in pieces], found)
-        return [self._dir.parts / name for name in files], replace(totals, resumed=resumed)
+        return [self._dir.parts / name for name in files], [self._done[piece.piece] for piece in self._pieces]
 
     def _finished(self, wanted: dict[Any, Shard]) -> Iterator[dict[str, Any]]:
         """Lines of the manifest of which every shard is there, and unchanged."""
@@ -294,23 +344,8 @@ class _Reading:
             limits=asked.limits,
             strict=asked.strict,
             work_limit=asked.work_limit,
-            digests=asked.digests,
+            digests=asked.report is not None,
         )
-
-    def _read_jobs(
-        self, jobs: Sequence[ReadJob], total: int, before: int
-    ) -> Iterator[tuple[ReadJob, list[ShardOutcome]]]:
-        with Workers(min(self._workers, len(jobs)) or 1) as workers:
-
-            def watch() -> None:
-                done, records = workers.counted
-                self._progress.bar(before + done, total, "bytes read", steps=records)
-
-            for job, (outcomes, size) in workers.map(_read_job, jobs, watch):
-                name = Path(job.file).name
-                line = {"file": name, "size": size, "shards": [outcome.as_dict() for outcome in outcomes]}
-                self._dir.add_to_manifest(line)
-                yield job, outcomes
 
 
 def _read_job(job: ReadJob) -> tuple[list[ShardOutcome], int]:
@@ -349,6 +384,7 @@ def read_totals(outcomes: Sequence[ShardOutcome], found: FoundShards) -> ReadTot
     return ReadTotals(
         shards=len(found.shards),
         size=found.size,
+        resumed=len({outcome.path for outcome in outcomes if outcome.resumed}),
         records=sum([outcome.records for outcome in outcomes]),
         bad_records=sum([outcome.bad for outcome in outcomes]),
         same_files=found.same_files,

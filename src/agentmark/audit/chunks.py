@@ -7,14 +7,12 @@ import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Protocol
 
 from agentmark.audit.shards import Shard
 from agentmark.audit.spill import part_of
 from agentmark.core.errors import AgentMarkError
-from agentmark.errors import MissingExtraError, SettingError
 from agentmark.log.read.events import Entry
 from agentmark.log.read.limits import Limits
 from agentmark.log.read.open import Log, open_log
@@ -25,8 +23,6 @@ from agentmark.verify.roll import By
 from agentmark.verify.work import reading_work
 
 PLAIN, FAST = "plain", "fast"
-# Packages of the extra `fast`.
-NEEDED = ("msgspec", "numpy")
 # Records of a chunk of lines.
 CHUNK_RECORDS = 2000
 # The name of the one group of all records.
@@ -56,10 +52,6 @@ class ChunkReading(Protocol):
     @property
     def lines(self) -> int: ...
 
-    @property
-    def place(self) -> int:
-        """How many bytes of the file are done, if that is known."""
-
 
 class ChunkKind(Protocol):
     """How records are held between a shard and a part."""
@@ -68,25 +60,6 @@ class ChunkKind(Protocol):
 
     def by_part(self, chunks: list[Any], by: By, part_count: int) -> Iterator[tuple[int, bytes]]:
         """The same records as blocks, each of one part, in their order."""
-
-
-def default_engine() -> str:
-    """Columns, where they can be had."""
-    return FAST if all(find_spec(package) is not None for package in NEEDED) else PLAIN
-
-
-def chunk_kind(engine: str) -> ChunkKind:
-    """The kind of this name."""
-    if engine == PLAIN:
-        return PlainChunks()
-    if engine != FAST:
-        raise SettingError("engine", f"{engine!r} is neither {PLAIN} nor {FAST}")
-    for package in NEEDED:
-        if find_spec(package) is None:
-            raise MissingExtraError(package, "fast")
-    from agentmark.audit.column_chunks import ColumnChunks
-
-    return ColumnChunks()
 
 
 def group_of(record: StepRecord, file: str, by: By) -> str:
@@ -179,10 +152,6 @@ class PlainReading:
     def lines(self) -> int:
         return self._log.span_lines
 
-    @property
-    def place(self) -> int:
-        return 0
-
 
 class CostlyShardError(AgentMarkError, RuntimeError):
     """A packed file whose records take far more work than its size accounts for."""
@@ -204,14 +173,14 @@ class ReadingAllowance:
     def __init__(self, shard: Shard, work_limit: int) -> None:
         self._name = shard.name
         self._work = reading_work(work_limit, shard.size)
-        self._counts = shard.end is None and _is_packed(Path(shard.path))
+        self.counts = shard.end is None and _is_packed(Path(shard.path))
 
     def take(self, record: StepRecord) -> None:
-        if self._counts:
+        if self.counts:
             self.take_cost(reading_cost(record))
 
     def take_cost(self, cost: float) -> None:
-        if self._counts and not self._work.take(cost):
+        if self.counts and not self._work.take(cost):
             raise CostlyShardError(self._name, self._work.limit)
 
 

@@ -176,6 +176,8 @@ def ranges_of(shard: Shard, size: int = RANGE_BYTES) -> list[Shard]:
     except OSError:
         # Whoever reads it says what is wrong.
         return [shard]
+    if len(ends) == 1:
+        return [shard]
     ends.append(shard.size)
     return [replace(shard, start=start, end=end) for start, end in pairwise(ends)]
 

@@ -4,16 +4,10 @@ They tell which rows break a law, not in which words: those are the plain reader
 """
 
 from collections.abc import Sequence
+from operator import ge
 
 from agentmark.batch.arrays import Bools, Int32s, Int64s, np, row_of_each
 from agentmark.core.distribution import MAX_BEHAVIORS, TOTAL_WEIGHT
-
-
-def name_ranks(names: Sequence[str]) -> Int32s:
-    """The place of each name in the order of names. Code points sort as their UTF-8 bytes do (law L2)."""
-    ranks = np.empty(len(names), np.int32)
-    ranks[sorted(range(len(names)), key=names.__getitem__)] = np.arange(len(names), dtype=np.int32)
-    return ranks
 
 
 def out_of_order(list_start: Int64s, name: Int32s, weight: Int64s, names: Sequence[str]) -> Bools:
@@ -27,8 +21,9 @@ def out_of_order(list_start: Int64s, name: Int32s, weight: Int64s, names: Sequen
     rises = same_list & (weight[1:] > weight[:-1])
     ties = np.flatnonzero(same_list & (weight[1:] == weight[:-1]))
     if len(ties):
-        ranks = name_ranks(names)
-        rises[ties] = ranks[name[ties]] >= ranks[name[ties + 1]]
+        # Code points sort as their UTF-8 bytes do (law L2).
+        before, behind = (map(names.__getitem__, name[at].tolist()) for at in (ties, ties + 1))
+        rises[ties] = list(map(ge, before, behind))
     found[row[1:][rises]] = True
     return found
 

@@ -4,10 +4,10 @@ import argparse
 import shutil
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 from textwrap import wrap
 
 from agentmark.audit.bulk import BulkAudit
+from agentmark.audit.bulk_report import ReportAsked
 from agentmark.audit.judged import AuditSummary, row_word
 from agentmark.cli.common import (
     EXIT_ATTRIBUTED,
@@ -23,9 +23,10 @@ from agentmark.cli.roll import keys_line
 from agentmark.cli.roll_table import WIDTH, table
 from agentmark.cli.verify import claim_of
 from agentmark.core.theory import SMALLEST_RATE
+from agentmark.core.work_limit import DEFAULT_WORK_LIMIT
 from agentmark.errors import SettingError
 from agentmark.identity.registry import Registry
-from agentmark.text import counted
+from agentmark.text import counted, shell_word
 from agentmark.verify.correction import Correction, FalseDiscovery, Familywise
 from agentmark.verify.defaults import DEFAULT_THRESHOLD
 from agentmark.verify.roll import By
@@ -64,7 +65,6 @@ def _audit(arguments: argparse.Namespace) -> BulkAudit:
         raise SettingError("--work-limit", f"{arguments.work_limit} is not a number of operations")
     correction: Correction = Familywise(arguments.threshold) if arguments.fdr is None else FalseDiscovery(arguments.fdr)
     registry = Registry.load(arguments.registry) if arguments.registry else None
-    report: Path | None = arguments.report
     return BulkAudit(
         paths=arguments.paths,
         keys=load_keys(arguments),
@@ -84,13 +84,36 @@ def _audit(arguments: argparse.Namespace) -> BulkAudit:
         resume=arguments.resume,
         keep_work_dir=arguments.keep_work_dir,
         engine=arguments.engine,
-        digests=report is not None,
-        own=[*([] if report is None else [report]), *(arguments.key or []), *_given(arguments.registry)],
+        report=None if arguments.report is None else ReportAsked(arguments.report, repeating_command(arguments)),
+        own=[*(arguments.key or []), *([] if arguments.registry is None else [arguments.registry])],
     )
 
 
-def _given(path: Path | None) -> list[Path]:
-    return [] if path is None else [path]
+def repeating_command(arguments: argparse.Namespace) -> str:
+    """The command that gives these rows again. Keys appear as file names, never as secrets."""
+    words = ["agentmark", "audit", *arguments.paths]
+    words += [word for path in arguments.key or [] for word in ("--key", str(path))]
+    for name, default in _REPEATED.items():
+        value = getattr(arguments, name)
+        if value != default:
+            words += [f"--{name.replace('_', '-')}", str(value)]
+    words += [word for setting in limits_of(arguments).as_settings() for word in ("--limit", setting)]
+    words += [f"--{name.replace('_', '-')}" for name in ("any_key_id", "strict") if getattr(arguments, name)]
+    return " ".join(map(shell_word, words))
+
+
+# Options that make a difference to the rows, with their defaults.
+_REPEATED = {
+    "registry": None,
+    "by": "session",
+    "claim": None,
+    "fdr": None,
+    "threshold": DEFAULT_THRESHOLD,
+    "payload_len": None,
+    "noise": None,
+    "work_limit": DEFAULT_WORK_LIMIT,
+    "out": None,
+}
 
 
 # Printing ------------------------------------------------------------------------------------------------------------
@@ -103,6 +126,11 @@ def summary_lines(summary: AuditSummary, *, width: int | None = None) -> list[st
         lines += [*_identity_lines(summary, width), ""]
     lines += table(_standing_cells(summary), right=(1,), width=width)
     said = [summary.promise, *[f"together: {pool.sentence}" for pool in summary.pools]]
+    if summary.not_pooled:
+        said.append(
+            f"not pooled: {counted(summary.not_pooled, 'step')} in {row_word(summary.by)}s that are too short alone "
+            "are too many to be asked about together"
+        )
     if summary.claim is not None:
         said.append(f"claim: {summary.claim}, taken as {summary.claim_taken_as}")
     lines.append("")

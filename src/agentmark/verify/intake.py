@@ -33,6 +33,18 @@ class Outcome(StrEnum):
     NOT_READ = "not read: work limit"
 
 
+# What reading one record can come to; the others need the whole log. States and columns keep an outcome as its place in
+# here: the order is part of their formats.
+READ_OUTCOMES = (
+    Outcome.USED,
+    Outcome.IMPOSSIBLE,
+    Outcome.UNREADABLE,
+    Outcome.UNMARKED,
+    Outcome.OTHER_KEY,
+    Outcome.NOT_READ,
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Step:
     """One record, what became of it, and what it says if it was used."""

@@ -32,14 +32,7 @@ class Layout(Enum):
 
 def read_text(packed: Stream, path: Path, table: FormatTable, meter: Meter) -> Iterator[Event]:
     """Read a text file of any layout."""
-    head = packed.read(LOOK_BYTES)
-    layout = _layout_of(head, table, whole=len(head) < LOOK_BYTES)
-    if layout is None:
-        # One long line: it has to be read to be known.
-        head += packed.readline(meter.limits.held_bytes)
-        meter.check(head, shown(path), "line")
-        layout = _layout_of(head, table, whole=True)
-    stream = rewound(head, packed)
+    layout, stream = laid_out(packed, path, table, meter)
     match layout:
         case Layout.RECORD_LINES:
             return read_record_lines(stream, shown(path), meter)
@@ -47,9 +40,21 @@ def read_text(packed: Stream, path: Path, table: FormatTable, meter: Meter) -> I
             return _read_row_lines(stream, path, table, meter)
         case Layout.ARRAY:
             return _read_array(stream, path, table, meter)
-        case Layout.DOCUMENT:
-            return _read_document(stream, path, table, meter)
-    raise table.unknown(shown(path), f"a file that begins with {head.lstrip()[:16]!r}")
+    return _read_document(stream, path, table, meter)
+
+
+def laid_out(packed: Stream, path: Path, table: FormatTable, meter: Meter) -> tuple[Layout, Stream]:
+    """How a text file is laid out, and its content from the beginning on. One of no known layout raises."""
+    head = packed.read(LOOK_BYTES)
+    layout = _layout_of(head, table, whole=len(head) < LOOK_BYTES)
+    if layout is None:
+        # One long line: it has to be read to be known.
+        head += packed.readline(meter.limits.held_bytes)
+        meter.check(head, shown(path), "line")
+        layout = _layout_of(head, table, whole=True)
+    if layout is None or layout is Layout.UNKNOWN:
+        raise table.unknown(shown(path), f"a file that begins with {head.lstrip()[:16]!r}")
+    return layout, rewound(head, packed)
 
 
 def is_record_lines(head: bytes, table: FormatTable) -> bool:

@@ -1,0 +1,92 @@
+"""A log of any format as chunks of columns, with the summary that reading it record by record ends with."""
+
+import os
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+
+from agentmark.batch.columns import StepColumns
+from agentmark.batch.from_lines import read_line_chunks
+from agentmark.log.read.files import shown
+from agentmark.log.read.formats import FORMATS
+from agentmark.log.read.limits import DEFAULT_LIMITS, Limits
+from agentmark.log.read.meter import Meter
+from agentmark.log.read.open import UnreadLogError, open_log
+from agentmark.log.read.packing import unpacked
+from agentmark.log.read.summary import LogSummary, Tally
+from agentmark.log.read.text import Layout, laid_out
+
+# How many rows a chunk has, or a few more: some 20 MB for lists of six.
+CHUNK_ROWS = 65536
+
+
+def read_chunks(
+    path: str | os.PathLike[str],
+    *,
+    skip_bad: bool = False,
+    limits: Limits = DEFAULT_LIMITS,
+    rows: int = CHUNK_ROWS,
+) -> "ChunkedLog":
+    """The records of a log as columns, chunk by chunk: those that `open_log` reads with these settings, in its order.
+
+    Whatever `open_log` refuses is refused here in the same words, behind the chunks that came before it.
+    """
+    return ChunkedLog(path, skip_bad=skip_bad, limits=limits, rows=rows)
+
+
+class ChunkedLog:
+    """Streams a log in chunks. Each iteration reads it anew; `summary` is that of the last one to come to its end."""
+
+    def __init__(self, path: str | os.PathLike[str], *, skip_bad: bool, limits: Limits, rows: int) -> None:
+        self.path = path
+        self._skip_bad = skip_bad
+        self._limits = limits
+        self._rows = rows
+        self._summary: LogSummary | None = None
+
+    def __iter__(self) -> Iterator[StepColumns]:
+        self._summary = None
+        if self._is_record_lines():
+            yield from self._read_lines()
+        else:
+            yield from self._read_plainly()
+
+    @property
+    def summary(self) -> LogSummary:
+        """What the log held in all, and what was passed over. There is none before the log was read to its end."""
+        if self._summary is None:
+            raise UnreadLogError(shown(self.path))
+        return self._summary
+
+    def _is_record_lines(self) -> bool:
+        """Whether this is a file of our own lines. All others, and a pipe, which can be read but once, are left to the
+        plain reader, and so is a file that cannot be read at all: it says why."""
+        path = Path(self.path)
+        if not path.is_file():
+            return False
+        meter = Meter(shown(path), self._limits)
+        try:
+            with path.open("rb") as file:
+                if FORMATS.with_magic(file.peek(16)) is not None:
+                    return False
+                layout, _ = laid_out(unpacked(file, meter), path, FORMATS, meter)
+        except Exception:
+            return False
+        return layout is Layout.RECORD_LINES
+
+    def _read_lines(self) -> Iterator[StepColumns]:
+        path, name = Path(self.path), shown(self.path)
+        tally, meter = Tally(name), Meter(name, self._limits)
+        with path.open("rb") as file:
+            _, stream = laid_out(unpacked(file, meter), path, FORMATS, meter)
+            yield from read_line_chunks(stream, name, meter, tally, skip_bad=self._skip_bad, rows=self._rows)
+        self._summary = tally.summary()
+
+    def _read_plainly(self) -> Iterator[StepColumns]:
+        log = open_log(self.path, skip_bad=self._skip_bad, limits=self._limits)
+        entries = log.entries()
+        while chunk := list(islice(entries, self._rows)):
+            yield StepColumns.of_records(
+                [entry.record for entry in chunk], shown(self.path), [entry.line for entry in chunk]
+            )
+        self._summary = log.summary
