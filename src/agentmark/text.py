@@ -72,10 +72,12 @@ def is_or_are(count: int) -> str:
     return "is" if count == 1 else "are"
 
 
-def listed(items: Sequence[str], most: int) -> str:
-    """The first few of a list, and how many more there are: "a, b and c", "a, b and 12 more"."""
-    if len(items) > most:
-        return f"{', '.join(items[:most])} and {len(items) - most:,} more"
+def listed(items: Sequence[str], most: int, *, total: int | None = None) -> str:
+    """The first few of a list, and how many more there are: "a, b and c", "a, b and 12 more". `total` is how many there
+    are, if not all of them are here."""
+    count = len(items) if total is None else total
+    if count > most:
+        return f"{', '.join(items[:most])} and {count - most:,} more"
     return " and ".join([", ".join(items[:-1]), items[-1]]) if len(items) > 1 else "".join(items)
 
 

@@ -36,10 +36,10 @@ INNER_RANKS = {
     "chain": (("links", "findings"), ("checkpoint",), ("state",), ("session", "writer"), ("check",)),
     "verify": (
         ("work", "defaults"),
-        ("readings",),
-        ("search", "keyring", "prices", "reading_bytes"),
+        ("readings", "reading_bytes", "packed"),
+        ("search", "keyring", "prices"),
         ("intake", "candidates", "stranger"),
-        ("state", "verdict", "tamper", "arrivals"),
+        ("state", "sorted_log", "verdict", "tamper", "arrivals"),
         ("correction", "weighing"),
         ("roll",),
         ("judge", "followed"),

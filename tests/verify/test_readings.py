@@ -1,13 +1,16 @@
 """Readings that answer for all steps at once say what the steps say one by one."""
 
 from collections import Counter
+from collections.abc import Callable
 from math import fsum, isclose
 
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agentmark.core.errors import StateError
 from agentmark.core.symbols import Reading, SoftSymbols, SymbolSet
-from agentmark.verify.readings import ReadingList, as_readings, shape_of
+from agentmark.verify.packed import PackedReadings, joined
+from agentmark.verify.readings import ReadingList, Readings, as_readings, shape_of
 
 PAYLOAD_LEN = 12
 
@@ -66,3 +69,63 @@ def test_whatever_answers_for_all_its_steps_is_taken_as_it_is() -> None:
     readings = ReadingList([SymbolSet((1,), 0, 1)])
     assert as_readings(readings) is readings
     assert list(as_readings([SymbolSet((1,), 0, 1)])) == list(readings)
+
+
+BYTES = st.lists(some_reading(), max_size=8)
+
+
+def wide(reading: Reading) -> Reading:
+    """The same with eight rows, as parts of lists have them."""
+    if isinstance(reading, SymbolSet):
+        return reading
+    rows = (*reading.rows, *[1 << j for j in range(5)])
+    return SoftSymbols(rows, reading.pad, tuple([reading.values[i % 8] for i in range(256)]))
+
+
+@given(log=BYTES, payload=st.integers(0, (1 << PAYLOAD_LEN) - 1), most=st.integers(0, 9))
+def test_arrays_say_what_objects_say(log: list[Reading], payload: int, most: int) -> None:
+    plain = ReadingList([_fair(wide(reading)) for reading in log])
+    data = plain.to_bytes(PAYLOAD_LEN)
+    assert ReadingList.from_bytes(data, PAYLOAD_LEN) == plain
+    packed = PackedReadings.from_bytes(data, PAYLOAD_LEN)
+    assert packed.to_bytes(PAYLOAD_LEN) == data
+    for readings, wanted in (
+        (packed, plain),
+        (packed.take([*range(len(log))][::-1]), plain.take([*range(len(log))][::-1])),
+    ):
+        assert list(readings) == list(wanted)
+        assert (readings.evidence_bits, readings.most_bits) == (wanted.evidence_bits, wanted.most_bits)
+        assert readings.shapes == wanted.shapes
+        said, expected = readings.e_values(payload), wanted.e_values(payload)
+        assert list(said.values) == expected.values
+        assert said.counts == expected.counts
+        assert list(said.contradicting) == expected.contradicting
+        assert readings.single() == wanted.single()
+        assert readings.by_symbols(most) == wanted.by_symbols(most)
+        for single in (False, True):
+            assert readings.by_evidence(most, single=single) == wanted.by_evidence(most, single=single)
+    assert list(joined([packed, plain], PAYLOAD_LEN)) == [*plain, *plain]
+
+
+def _fair(reading: Reading) -> Reading:
+    """E-values whose mean is at most 1, as those of a step are."""
+    if isinstance(reading, SymbolSet):
+        return reading
+    total = fsum(reading.values)
+    return SoftSymbols(reading.rows, reading.pad, tuple([256 * value / total / 2 for value in reading.values]))
+
+
+@given(log=st.lists(some_reading(), min_size=1, max_size=4), at=st.integers(0, 10_000), bit=st.integers(0, 7))
+def test_damaged_bytes_are_refused_alike_or_read_alike(log: list[Reading], at: int, bit: int) -> None:
+    data = bytearray(ReadingList([_fair(wide(reading)) for reading in log]).to_bytes(PAYLOAD_LEN))
+    data[at % len(data)] ^= 1 << bit
+    assert _read(ReadingList.from_bytes, bytes(data)) == _read(PackedReadings.from_bytes, bytes(data))
+    assert _read(PackedReadings.from_bytes, bytes(data[:-1])) is None
+    assert _read(ReadingList.from_bytes, bytes(data[:-1])) is None
+
+
+def _read(read: Callable[[bytes, int], Readings], data: bytes) -> list[Reading] | None:
+    try:
+        return list(read(data, PAYLOAD_LEN))
+    except StateError:
+        return None

@@ -4,9 +4,9 @@ Reading a record needs the key and nothing else of the log; which records count 
 first can be done anywhere, in any order, and the second is done once, when all parts have come together.
 """
 
-from collections import defaultdict
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import StrEnum
 from math import fsum
 
@@ -15,7 +15,11 @@ from agentmark.core.symbols import Reading
 from agentmark.keys.shared import SharedKey
 from agentmark.record import StepRecord
 from agentmark.verify.keyring import Keyring
+from agentmark.verify.readings import ReadingList
 from agentmark.verify.work import Work
+
+# Of the keys that nobody gave, so many are named.
+LISTED_KEYS = 5
 
 
 class Outcome(StrEnum):
@@ -70,29 +74,63 @@ class Intake:
         return [step for step in self.steps if step.reading is not None]
 
     @property
-    def readings(self) -> list[Reading]:
-        """What the used steps say, in an order that does not depend on that of the records."""
-        return _in_order(self.used)
+    def in_order(self) -> list[Step]:
+        """The used steps in the order of their contexts, which does not depend on that of the records."""
+        return sorted(self.used, key=lambda step: step.record.context)
 
     @property
-    def parts(self) -> list[list[Reading]]:
-        """What the used steps of each key say, and those of each session, where there are several: one agent's own,
-        perhaps. Those that could say most come first."""
-        by_key: dict[str, list[Step]] = defaultdict(list)
-        by_session: dict[tuple[str, str], list[Step]] = defaultdict(list)
-        for step in self.used:
-            by_key[step.record.key_id].append(step)
-            by_session[step.record.key_id, step.record.session].append(step)
-        groups = [*by_key.values()] if len(by_key) > 1 else []
-        if len(by_session) > len(by_key):
-            groups += by_session.values()
-        parts = [_in_order(group) for group in groups]
-        return sorted(parts, key=lambda part: -fsum([reading.evidence_bits for reading in part]))
+    def readings(self) -> ReadingList:
+        """What the used steps say, in the order of their contexts."""
+        return ReadingList([step.reading for step in self.in_order if step.reading is not None])
+
+    @property
+    def tally(self) -> "Tally":
+        """What became of the records, in numbers."""
+        used = [step.record for step in self.used]
+        met = Counter([step.outcome for step in self.steps])
+        stated = Counter([step.record.key_id for step in self.steps if step.outcome is Outcome.OTHER_KEY])
+        unread = [reading_cost(step.record) for step in self.steps if step.outcome is Outcome.NOT_READ]
+        return Tally(
+            counts={outcome: met[outcome] for outcome in Outcome if met[outcome]},
+            schemes=tuple(sorted({record.scheme for record in used})),
+            key_ids=tuple(sorted({record.key_id for record in used})),
+            mismatches=sum([step.record.context_matches() is False for step in self.steps]),
+            other_keys=OtherKeys.of(stated),
+            unread_cost=fsum(unread),
+        )
 
 
-def _in_order(steps: Iterable[Step]) -> list[Reading]:
-    ordered = sorted(steps, key=lambda step: step.record.context)
-    return [step.reading for step in ordered if step.reading is not None]
+@dataclass(frozen=True, slots=True)
+class OtherKeys:
+    """The keys that records state which none of the keys given reads: the commonest, and how many there are."""
+
+    commonest: tuple[str, ...] = ()
+    count: int = 0
+
+    @classmethod
+    def of(cls, stated: Mapping[str, int]) -> "OtherKeys":
+        commonest = sorted(stated, key=lambda key_id: (-stated[key_id], key_id))
+        return cls(tuple(commonest[:LISTED_KEYS]), len(stated))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tally:
+    """What became of a log's records, in numbers: all of them that a verdict tells beside what the steps say."""
+
+    # How many records met which outcome.
+    counts: Mapping[Outcome, int] = field(default_factory=dict)
+    # Of the used steps.
+    schemes: tuple[str, ...] = ()
+    key_ids: tuple[str, ...] = ()
+    # Records whose raw context is not that of their digest.
+    mismatches: int = 0
+    other_keys: OtherKeys = OtherKeys()
+    # What reading those would have cost that were not read, in operations.
+    unread_cost: float = 0.0
+
+    @property
+    def records(self) -> int:
+        return sum(self.counts.values())
 
 
 def reading_cost(record: StepRecord) -> float:

@@ -9,9 +9,10 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import fsum, log2
-from typing import Protocol, cast
+from typing import Protocol, Self, cast
 
 from agentmark.core.symbols import Reading, SymbolSet
+from agentmark.verify.reading_bytes import pack_readings, unpack_readings
 
 # How many rows a step has, and how many symbols it leaves; 0 for a step that weighs every symbol (a part of a list).
 Shape = tuple[int, int]
@@ -62,6 +63,10 @@ class Readings(Protocol):
         """What every step says for this payload."""
         ...
 
+    def to_bytes(self, payload_len: int, /) -> bytes:
+        """The readings as `reading_bytes.pack_readings` writes them: the same bytes, however they are kept."""
+        ...
+
     def single(self) -> Sequence[int]:
         """The places of steps that leave one symbol, in ascending order."""
         ...
@@ -80,11 +85,13 @@ class Readings(Protocol):
 class ReadingList(Sequence[Reading]):
     """Readings as objects, one for each step."""
 
-    __slots__ = ("_shapes", "_steps")
+    __slots__ = ("_asked", "_shapes", "_steps")
 
     def __init__(self, readings: Iterable[Reading] = ()) -> None:
         self._steps = list(readings)
         self._shapes: Counter[Shape] | None = None
+        # What was asked last: a search and a judge ask for the same payload.
+        self._asked: tuple[int, EValues] | None = None
 
     def __len__(self) -> int:
         return len(self._steps)
@@ -121,8 +128,19 @@ class ReadingList(Sequence[Reading]):
         return bits_of_shapes(self.shapes, soft)
 
     def e_values(self, payload: int, /) -> EValues:
-        values = [reading.e_value(payload) for reading in self._steps]
-        return EValues(Counter(values), values, [i for i, value in enumerate(values) if not value > 0])
+        if self._asked is None or self._asked[0] != payload:
+            values = [reading.e_value(payload) for reading in self._steps]
+            against = [i for i, value in enumerate(values) if not value > 0]
+            self._asked = payload, EValues(Counter(values), values, against)
+        return self._asked[1]
+
+    def to_bytes(self, payload_len: int, /) -> bytes:
+        return pack_readings(self._steps, payload_len)
+
+    @classmethod
+    def from_bytes(cls, data: bytes, payload_len: int) -> Self:
+        """The readings that these bytes are of; StateError if they are of none."""
+        return cls(unpack_readings(data, payload_len))
 
     def single(self) -> Sequence[int]:
         return [i for i, reading in enumerate(self._steps) if shape_of(reading)[1] == 1]
