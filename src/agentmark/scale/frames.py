@@ -40,7 +40,7 @@ def audit_frame(
     count = buckets or _buckets(workers)
     renamed = frame.select(*[frame[column].alias(name) for name, column in given.items()])
     cluster = DaftCluster(renamed, list(given), buckets=count, workers=workers)
-    return audit.run(cluster, LineSpreader(by=audit.by, buckets=count))
+    return audit.run(cluster, LineSpreader(by=audit.by, buckets=count, limits=audit.limits))
 
 
 def audit_files(

@@ -40,7 +40,7 @@ def audit_spark(
     count = buckets or _buckets(frame.sparkSession)
     renamed = frame.select(*[frame[column].alias(name) for name, column in given.items()])
     cluster = SparkCluster(renamed, list(given), buckets=count)
-    return audit.run(cluster, LineSpreader(by=audit.by, buckets=count))
+    return audit.run(cluster, LineSpreader(by=audit.by, buckets=count, limits=audit.limits))
 
 
 def audit_spark_files(
