@@ -40,7 +40,7 @@ INNER_RANKS = {
         ("search", "keyring", "prices"),
         ("intake", "candidates", "stranger"),
         ("state", "sorted_log", "verdict", "tamper", "arrivals"),
-        ("correction", "weighing"),
+        ("correction", "weighing", "part_bytes"),
         ("roll",),
         ("judge", "followed"),
         ("verifier", "monitor", "pooling"),
@@ -61,6 +61,7 @@ INNER_RANKS = {
         ("copies", "symbols", "read_f", "from_lines"),
         ("chunks",),
         ("read_r",),
+        ("native",),
         ("reading",),
     ),
     "audit": (

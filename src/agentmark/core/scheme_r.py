@@ -180,29 +180,32 @@ def decode(distribution: BehaviorDistribution, step_key: bytes, behavior: str, *
 
 
 def winning_symbols(distribution: BehaviorDistribution, step_key: bytes, behavior: str) -> int:
-    """Run all 256 races at once, a lane for each place of the behavior's own u.
+    """The set of symbols under which this behavior wins. Heavier rivals come first: they leave least to the others."""
+    own_weight = distribution.weight(behavior)
+    if own_weight == 0:
+        return 0
+    draw_of = _clock_draws(step_key)
+    own = draw_of(behavior)
+    pairs = zip(distribution.behaviors, distribution.weights, strict=True)
+    rivals = ((draw_of(name), weight) for name, weight in pairs if weight and name != behavior)
+    return _symbols_at(_unbeaten_places(own, own_weight, rivals), own)
+
+
+def _unbeaten_places(own: ClockDraw, own_weight: float, rivals: Iterable[tuple[ClockDraw, float]]) -> int:
+    """Run all 256 races at once, a lane for each place of the own u; flags are left where no rival rings first.
 
     Which of two clocks rings first can nearly always be told from the two places and the ratio of the weights, for all
     lanes by one subtraction; what is left are a few logarithms a rival.
     """
-    position = distribution.position(behavior)
-    own_weight = distribution.weights[position]
-    if own_weight == 0:
-        return 0
-    draw_of = _clock_draws(step_key)
-    own_top, own_step, own_below = own = draw_of(behavior)
+    own_top, own_step, own_below = own
+    factors = PRODUCTS[_INVERSES[own_step]]
     latest = -log(own_below) / own_weight
     alive = _FLAGS
-    for rival, (name, weight) in enumerate(zip(distribution.behaviors, distribution.weights, strict=True)):
-        if weight == 0:
-            break
-        if rival == position:
-            continue
-        top, step, below = draw_of(name)
+    for (top, step, below), weight in rivals:
         if _LAST_PLACE + below < _harmless_below(weight, latest):
             continue
         # In the behavior's own places: where it is at place o, the rival is at `offset xor factor * o`.
-        factor = PRODUCTS[_INVERSES[own_step]][step]
+        factor = factors[step]
         moved = PRODUCTS[factor]
         offset = top ^ moved[own_top]
         rival_places = _product_lanes(factor) ^ offset * _ONES
@@ -217,10 +220,10 @@ def winning_symbols(distribution: BehaviorDistribution, step_key: bytes, behavio
             if own_clock >= -log(_PLACES[moved[place] ^ offset] + below) / weight:
                 alive ^= flag
         if not alive:
-            return 0
-        first_alive = (alive & -alive).bit_length() // LANE_BITS - 1
-        latest = -log(_PLACES[first_alive] + own_below) / own_weight
-    return _symbols_at(alive, own)
+            break
+        last_alive = (alive & -alive).bit_length() // LANE_BITS - 1
+        latest = -log(_PLACES[last_alive] + own_below) / own_weight
+    return alive
 
 
 def _symbols_at(alive: int, own: ClockDraw) -> int:
@@ -281,19 +284,23 @@ def decode_partial(
             # The most it can have been, so that no guess makes a rival seem to win that did not.
             shares.append(left)
     draw_of = _clock_draws(step_key)
-    logs = [log(u) for u in draw_of(behavior).uniforms()]
-    latest = -min(logs) / min([share for share in shares if share > 0], default=1.0)
-    first_rival = _first_rivals(draw_of, rivals, latest)
-    exponents = [_win_exponents(logs, first_rival, share, left) for share in shares if share > 0]
+    own_draw = draw_of(behavior)
+    heaviest_first = sorted(rivals.items(), key=lambda rival: -rival[1])
+    known = [(draw_of(name), weight / TOTAL_WEIGHT) for name, weight in heaviest_first]
+    logs = [log(u) for u in own_draw.uniforms()]
+    exponents = []
+    for share in shares:
+        if share > 0:
+            unbeaten = _symbols_at(_unbeaten_places(own_draw, share, known), own_draw)
+            exponents.append(_win_exponents(logs, unbeaten, share, left))
     bits = step_bits(step_key)
     return SoftSymbols(tuple(coefficient_rows(bits, payload_len)), pad_bits(bits), _relative_likelihoods(exponents))
 
 
-def _win_exponents(logs: list[float], first_rival: list[float], share: float, left: float) -> list[float]:
+def _win_exponents(logs: list[float], unbeaten: int, share: float, left: float) -> list[float]:
     """ln of the likelihood that the behavior wins, under each symbol, if this was its share."""
     rate = share - left
-    clocks = [-ln / share for ln in logs]
-    return [rate * clock if clock < rival else LOST for clock, rival in zip(clocks, first_rival, strict=True)]
+    return [rate * (-ln / share) if unbeaten >> symbol & 1 else LOST for symbol, ln in enumerate(logs)]
 
 
 def _relative_likelihoods(exponents: list[list[float]]) -> tuple[float, ...]:
@@ -305,19 +312,3 @@ def _relative_likelihoods(exponents: list[list[float]]) -> tuple[float, ...]:
     sums = terms[0] if len(terms) == 1 else [fsum(some) for some in zip(*terms, strict=True)]
     mean = fsum(sums) / SYMBOL_COUNT
     return tuple([total / mean for total in sums])
-
-
-def _first_rivals(draw_of: Callable[[str], ClockDraw], rivals: Mapping[str, int], latest: float) -> list[float]:
-    """The time at which the first known rival rings, for every symbol; only those that ring by `latest` matter."""
-    first = [float("inf")] * SYMBOL_COUNT
-    for name, weight in rivals.items():
-        share = weight / TOTAL_WEIGHT
-        draw = draw_of(name)
-        harmless = _harmless_below(share, latest)
-        if _LAST_PLACE + draw.below < harmless:
-            continue
-        symbol_at = PRODUCTS[_INVERSES[draw.step]]
-        for place in range(int(harmless * SYMBOL_COUNT), SYMBOL_COUNT):
-            symbol = symbol_at[place ^ draw.top]
-            first[symbol] = min(first[symbol], -log(_PLACES[place] + draw.below) / share)
-    return first

@@ -99,7 +99,7 @@ class SchemeR:
 
     def read_cost(self, names: Collection[str], *, payload_len: int, whole: bool) -> float:
         cost = costs.read_r_cost(len(names), sum(map(len, names)), payload_len)
-        return cost if whole else cost + costs.PARTIAL_STEP
+        return cost if whole else cost + costs.PARTIAL_STEP + costs.PARTIAL_OPTION * len(names)
 
     def capacity(self, distribution: BehaviorDistribution) -> float:
         return theory.race_capacity(distribution)

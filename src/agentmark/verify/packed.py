@@ -1,5 +1,5 @@
-"""Readings as arrays, straight from their bytes (`reading_bytes.pack_readings`): for logs that are kept between phases of
-a long audit, and for many short logs asked together. Needs NumPy; `unpacked` makes objects where it is absent.
+"""Readings as arrays, straight from their bytes (`reading_bytes.pack_readings`): for logs that are kept while others
+are judged, and for many short logs asked together. Needs NumPy; `unpacked` makes objects where it is absent.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -192,14 +192,13 @@ class PackedReadings:
             own = symbols[several]
             agree[several] = columns["sets"][self._sets_at[several], own >> 3] >> (own & 7).astype(numpy.uint8) & 1
         gains = 1.0 / (numpy.maximum(self._counts, 1) / numpy.ldexp(1.0, self._widths))
-        values = numpy.where(agree, gains, 0.0)
+        values: Any = numpy.where(agree, gains, 0.0)
         soft = numpy.flatnonzero(kinds == SOFT)
         if len(soft):
             values[soft] = columns["values"][self._soft_at[soft], symbols[soft]]
         distinct, counts = numpy.unique(values, return_counts=True)
-        return EValues(
-            dict(zip(distinct.tolist(), counts.tolist(), strict=True)), values, numpy.flatnonzero(~(values > 0))
-        )
+        against: Any = numpy.flatnonzero(~(values > 0))
+        return EValues(dict(zip(distinct.tolist(), counts.tolist(), strict=True)), values, against)
 
     def to_bytes(self, payload_len: int, /) -> bytes:
         if payload_len != self._payload_len:
