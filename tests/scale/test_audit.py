@@ -24,7 +24,7 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> Fleet:
 
 def locally(fleet: Fleet, asked: Mapping[str, Any]) -> dict[str, Any]:
     rows: list[dict[str, Any]] = []
-    audit = BulkAudit(paths=[str(fleet.logs)], keys=fleet.keys, workers=1, **asked)
+    audit = BulkAudit(paths=[str(fleet.logs)], keys=fleet.keys, workers=1, engine="plain", **asked)
     summary = audit.run(on_row=lambda judged: rows.append(judged.row.as_dict()))
     return as_json(summary.as_dict(), rows)
 
