@@ -63,6 +63,7 @@ INNER_RANKS = {
         ("read_r",),
         ("native",),
         ("reading",),
+        ("groups",),
     ),
     "audit": (
         ("engine", "stretches", "progress", "sessions", "shards", "spill", "work_dir", "workers", "results"),

@@ -114,6 +114,16 @@ class PackedReadings:
         names = parts[0]._columns
         return cls(payload_len, {name: numpy.concatenate([part._columns[name] for part in parts]) for name in names})
 
+    def stretch(self, begin: int, end: int) -> "PackedReadings":
+        """The steps from one place to another, without copying them."""
+        columns = self._columns
+        cut = {name: columns[name][begin:end] for name in ("kinds", "widths", "pads", "symbols")}
+        cut["rows"] = columns["rows"][self._starts[begin] : self._starts[end]]
+        for name, at in (("sets", self._sets_at), ("values", self._soft_at)):
+            first, last = (0 if place == 0 else int(at[place - 1]) + 1 for place in (begin, end))
+            cut[name] = columns[name][first:last]
+        return PackedReadings(self._payload_len, cut)
+
     def __len__(self) -> int:
         return len(self._columns["kinds"])
 
