@@ -12,7 +12,7 @@ Where the two parsers differ, and what makes a line certain:
   are one on each.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, islice
 from operator import eq
 from sys import getsizeof
@@ -190,6 +190,7 @@ class _LineReader:
             elif isinstance(event, BadEntry) and not self._skip_bad:
                 break
         if not self._meter.take(values, records):
+            self._has_leftovers = True
             return False
         arrays = found.arrays(good, lines.numbers[picked])
         last = events.pop() if events and isinstance(events[-1], BadEntry) and not self._skip_bad else None
@@ -201,6 +202,7 @@ class _LineReader:
     def _keep(self, arrays: Arrays, events: Sequence[Event], *, before: int | None) -> None:
         """Keep the rows of both ways, in the order of their lines; those before a line, if one is given."""
         if before is not None:
+            self._has_leftovers = True
             arrays = _only(arrays, arrays["line"] < before)
         self._tally.record_count += len(arrays["step"])
         for event in events:
@@ -474,36 +476,36 @@ class _Objects:
         self.texts = count - values.count(_UNSET)
         if self.texts:
             filled = [i for i, value in enumerate(values) if value]
-            self._weigh([i for i in filled if self._is_flat(values[i])])
-            self._look_into([i for i in filled if not self._is_flat(values[i])])
+            nested = self._weigh(filled)
+            if nested:
+                self._weigh([i for i in filled if i not in nested])
+                self._look_into(nested)
 
-    @staticmethod
-    def _is_flat(members: dict[str, Any]) -> bool:
-        return _SCALARS.issuperset(map(type, members.values()))
-
-    def _weigh(self, rows: list[int]) -> None:
-        """Objects without others in them, all at once."""
+    def _weigh(self, rows: list[int]) -> set[int]:
+        """Take in objects without others in them, all at once; if some are not, only say which."""
         objects = [self._values[i] for i in rows]
         inner = list(chain.from_iterable(map(dict.values, objects)))
-        self.texts += len(inner) + list(map(type, inner)).count(str)
-        sizes = np.fromiter(map(getsizeof, objects), np.int64, len(objects))
-        start = np.concatenate(
-            [np.zeros(1, np.int64), np.cumsum(np.fromiter(map(len, objects), np.int64, len(objects)))]
-        )
+        kinds = list(map(type, inner))
+        if not _SCALARS.issuperset(kinds):
+            return {i for i in rows if not _SCALARS.issuperset(map(type, self._values[i].values()))}
+        self.texts += len(inner) + kinds.count(str)
+        start = _starts(_sizes(len, objects))
+        sizes = _sizes(getsizeof, objects)
         for values in (inner, list(chain.from_iterable(objects))):
-            sizes += sums_of_lists(start, np.fromiter(map(getsizeof, values), np.int64, len(values)))
+            sizes += sums_of_lists(start, _sizes(getsizeof, values))
         self.memory[rows] = sizes
         numbers = [value for value in inner if type(value) is int]
         if numbers and (max(numbers) > MAX_SAFE_INTEGER or min(numbers) < -MAX_SAFE_INTEGER):
             self._check(rows)
+        return set()
 
-    def _look_into(self, rows: list[int]) -> None:
+    def _look_into(self, rows: Iterable[int]) -> None:
         for i in rows:
             self.memory[i] = memory_of_value(self._values[i])
             self.texts += sum(1 for _ in _texts_in(self._values[i]))
         self._check(rows)
 
-    def _check(self, rows: list[int]) -> None:
+    def _check(self, rows: Iterable[int]) -> None:
         for i in rows:
             try:
                 canonical_bytes(self._values[i])
