@@ -10,22 +10,20 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from agentmark.audit.chunks import group_of
 from agentmark.audit.judged import JudgedRow, RowTally
 from agentmark.audit.results import results_schema
-from agentmark.batch.columns import StepColumns
+from agentmark.batch.groups import sort_out
+from agentmark.batch.reading import read_columns
 from agentmark.core.errors import AgentMarkError
 from agentmark.identity.registry import Registry
-from agentmark.record import StepRecord
 from agentmark.scale.cluster import Buckets
 from agentmark.scale.pieces import gather
 from agentmark.scale.worker_keys import WorkerKeys, keyring_of
 from agentmark.verify.keyring import SEAL_SIZE, Keyring
-from agentmark.verify.many import Group, Settled, Survey, settle, survey
+from agentmark.verify.many import Settled, Survey, settle, survey
 from agentmark.verify.part_bytes import logs_from_bytes, logs_to_bytes, verdicts_from_bytes, verdicts_to_bytes
 from agentmark.verify.roll import By, Pool
 from agentmark.verify.sorted_log import SortedLog
-from agentmark.verify.state import accumulate
 from agentmark.verify.verdict import Verdict
 
 
@@ -48,23 +46,9 @@ class ReadLogs:
         keys = keyring_of(self.keys)
         gathered = gather(pieces)
         columns = gathered.columns
-        logs = _plainly(columns, keys, self.by, self.payload_len)
+        logs = list(sort_out(columns, read_columns(columns, keys), self.by, self.payload_len))
         logs.sort(key=lambda log: log.name)
         return sealed(logs_to_bytes(logs), keys), said(gathered.notes, keys)
-
-
-def _plainly(columns: StepColumns, keys: Keyring, by: By, payload_len: int | None) -> list[SortedLog]:
-    records: dict[str, list[StepRecord]] = {}
-    files: dict[str, set[str]] = {}
-    for row in range(len(columns)):
-        record, file = columns.record(row), columns.files[columns.file[row]]
-        name = group_of(record, file, by)
-        records.setdefault(name, []).append(record)
-        files.setdefault(name, set()).add(file)
-    return [
-        Group(name=name, files=tuple(sorted(files[name])), state=accumulate(mine, keys)).sorted_out(payload_len)
-        for name, mine in records.items()
-    ]
 
 
 class BucketPart:
