@@ -69,8 +69,9 @@ def test_the_false_discovery_rate_is_explained_where_it_is_shown(capsys: pytest.
     summary = json.loads(capsys.readouterr().out)
     assert summary["correction"]["kind"] == "false discovery rate"
     assert "a share of 0.05 is expected to be wrong" in summary["correction"]["explained"]
-    assert summary["standings"]["attributed"] == 4
-    assert {total["identity"]: total["rows"] for total in summary["identities"]} == {"acme": 2, "globex": 2}
+    # The more are named, the less each has to show: the short ones pass as well.
+    assert summary["standings"]["attributed"] == 6
+    assert {total["identity"]: total["rows"] for total in summary["identities"]} == {"acme": 3, "globex": 3}
 
 
 @pytest.mark.usefixtures("folder")

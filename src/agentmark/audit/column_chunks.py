@@ -101,7 +101,8 @@ class ColumnReading:
         name = shown(self._shard.path)
         meter, tally = Meter(name, self._limits), Tally(name)
         span = FileSpan(self._shard.path, self._shard.start, end)
-        with BufferedReader(span, MIB) as file:
+        file: BufferedReader = BufferedReader(span, MIB)
+        with file:
             stream = as_it_is(file, meter)
             yield from read_line_chunks(stream, name, meter, tally, skip_bad=self._skip_bad, rows=CHUNK_ROWS)
         self._summary = tally.summary()

@@ -18,13 +18,12 @@ from typing import Any
 from agentmark.audit.chunks import FAST, group_of, plain_records
 from agentmark.audit.spill import SpillError, read_blocks
 from agentmark.record import StepRecord
-from agentmark.verify.intake import READ_OUTCOMES, Step
 from agentmark.verify.keyring import SEAL_SIZE, Keyring
 from agentmark.verify.many import Group
 from agentmark.verify.packed import unpacked
 from agentmark.verify.roll import By
 from agentmark.verify.sorted_log import SortedLog
-from agentmark.verify.state import LogState, accumulate
+from agentmark.verify.state import accumulate
 from agentmark.verify.verdict import Verdict
 
 _LENGTH = struct.Struct(">Q")
@@ -70,20 +69,12 @@ def _plain(blocks: Iterable[bytes], keys: Keyring, job: SortJob) -> Iterator[Sor
 
 def _fast(blocks: Iterable[bytes], keys: Keyring, job: SortJob) -> Iterator[SortedLog]:
     from agentmark.audit.column_chunks import part_columns
+    from agentmark.batch.groups import sort_out
     from agentmark.batch.reading import read_columns
 
     columns = part_columns(blocks)
     readings = read_columns(columns, keys)
-    states: dict[str, LogState] = {}
-    files: dict[str, set[str]] = {}
-    for i in range(len(columns)):
-        record, file = columns.record(i), columns.files[columns.file[i]]
-        name = group_of(record, file, job.by)
-        files.setdefault(name, set()).add(file)
-        step = Step(record, READ_OUTCOMES[readings.outcome[i]], readings.reading(i))
-        states.setdefault(name, LogState(keys.check)).update(step)
-    for name in sorted(states):
-        yield Group(name=name, files=tuple(sorted(files[name])), state=states[name]).sorted_out(job.payload_len)
+    yield from sorted(sort_out(columns, readings, job.by, job.payload_len), key=lambda log: log.name)
 
 
 def read_logs(path: Path) -> list[SortedLog]:
