@@ -250,7 +250,7 @@ def test_limits_stop_at_the_same_place_with_the_same_words(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limits: Limits
 ) -> None:
     # So that it does not take a hundred megabytes to come to a limit.
-    for name, free in (("FREE_VALUES", 200_000), ("FREE_UNPACKED", MIB)):
+    for name, free in (("FREE_VALUES", 20_000), ("FREE_UNPACKED", MIB)):
         monkeypatch.setattr(meter, name, free)
     rng = random.Random(5)
     lines = [*valid_lines(), b'{"agentmark":1,"cut', b"", b'{"agentmark_checkpoint":3}']

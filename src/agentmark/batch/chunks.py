@@ -7,14 +7,17 @@ from pathlib import Path
 
 from agentmark.batch.columns import StepColumns
 from agentmark.batch.from_lines import read_line_chunks
+from agentmark.log.read.events import BadEntry
 from agentmark.log.read.files import shown
 from agentmark.log.read.formats import FORMATS
 from agentmark.log.read.limits import DEFAULT_LIMITS, Limits
 from agentmark.log.read.meter import Meter
 from agentmark.log.read.open import UnreadLogError, open_log
 from agentmark.log.read.packing import unpacked
+from agentmark.log.read.parquet import Parquet, holds_steps
 from agentmark.log.read.summary import LogSummary, Tally
 from agentmark.log.read.text import Layout, laid_out
+from agentmark.record import RecordError
 
 # How many rows a chunk has, or a few more: some 20 MB for lists of six.
 CHUNK_ROWS = 65536
@@ -48,6 +51,8 @@ class ChunkedLog:
         self._summary = None
         if self._is_record_lines():
             yield from self._read_lines()
+        elif self._is_table():
+            yield from self._read_table()
         else:
             yield from self._read_plainly()
 
@@ -80,6 +85,30 @@ class ChunkedLog:
         with path.open("rb") as file:
             _, stream = laid_out(unpacked(file, meter), path, FORMATS, meter)
             yield from read_line_chunks(stream, name, meter, tally, skip_bad=self._skip_bad, rows=self._rows)
+        self._summary = tally.summary()
+
+    def _is_table(self) -> bool:
+        """Whether this is a Parquet file of our own layout."""
+        path = Path(self.path)
+        try:
+            with path.open("rb") as file:
+                magic = file.peek(16)
+            return path.is_file() and magic.startswith(Parquet.magic) and holds_steps(path)
+        except Exception:
+            return False
+
+    def _read_table(self) -> Iterator[StepColumns]:
+        from agentmark.batch.parquet import read_parquet_chunks
+
+        name = shown(self.path)
+        tally, meter = Tally(name), Meter(name, self._limits)
+        try:
+            yield from read_parquet_chunks(Path(self.path), meter, tally, skip_bad=self._skip_bad, rows=self._rows)
+        except RecordError as error:
+            # A row that is broken, or the file as a whole.
+            if not self._skip_bad:
+                raise
+            tally.count(BadEntry(error))
         self._summary = tally.summary()
 
     def _read_plainly(self) -> Iterator[StepColumns]:

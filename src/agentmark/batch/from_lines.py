@@ -12,22 +12,15 @@ Where the two parsers differ, and what makes a line certain:
   are one on each.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, islice
 from operator import eq
 from sys import getsizeof
 from typing import Annotated, Any, Literal
 
-from agentmark.batch.arrays import Bools, Bytes, Int32s, Int64s, np, spread
-from agentmark.batch.columns import (
-    ENFORCED_CODES,
-    SCHEME_NAMES,
-    UNCHECKED,
-    Arrays,
-    ColumnBuilder,
-    StepColumns,
-)
-from agentmark.batch.laws import broken_lists, out_of_order, sums_of_lists
+from agentmark.batch.arrays import Bools, Bytes, Int32s, Int64s, np, sizes_of, starts_of
+from agentmark.batch.columns import ENFORCED_CODES, SCHEME_NAMES, UNCHECKED, ColumnBuilder, StepColumns
+from agentmark.batch.laws import Arrays, check_lists, in_order, joined, only, sums_of_lists
 from agentmark.chain.checkpoint import Checkpoint
 from agentmark.core.canonical import MAX_SAFE_INTEGER, canonical_bytes
 from agentmark.core.context import context_digest
@@ -203,22 +196,22 @@ class _LineReader:
         """Keep the rows of both ways, in the order of their lines; those before a line, if one is given."""
         if before is not None:
             self._has_leftovers = True
-            arrays = _only(arrays, arrays["line"] < before)
+            arrays = only(arrays, arrays["line"] < before)
         self._tally.record_count += len(arrays["step"])
         for event in events:
             self._tally.count(event)
             if isinstance(event, Entry):
                 self._builder.add(event.record, event.line)
         if any(isinstance(event, Entry) for event in events):
-            both = _joined(arrays, self._builder.take_rows())
-            arrays = _in_order(both, np.argsort(both["line"], kind="stable"))
+            both = joined(arrays, self._builder.take_rows())
+            arrays = in_order(both, np.argsort(both["line"], kind="stable"))
         self._builder.add_arrays(arrays)
 
     def _known_name_sizes(self) -> Int64s:
         known, table = len(self._name_sizes), self._builder.names
         if known < len(table):
             new = list(islice(table, known, None))
-            self._name_sizes = np.concatenate([self._name_sizes, _sizes(getsizeof, new)])
+            self._name_sizes = np.concatenate([self._name_sizes, sizes_of(getsizeof, new)])
         return self._name_sizes
 
 
@@ -369,8 +362,8 @@ class _Found:
         metas, raw_contexts = _Objects([row.meta for row in rows]), _Objects([row.raw_context for row in rows])
         contexts, context_good = _digests([row.context for row in rows])
 
-        length = _sizes(len, lists)
-        self._start = _starts(length)
+        length = sizes_of(len, lists)
+        self._start = starts_of(length)
         total = int(self._start[-1])
         self._arrays: Arrays = {
             "session": _codes(builder.sessions, sessions),
@@ -389,7 +382,9 @@ class _Found:
             "choice": _codes(self._names, [row.choice for row in rows]),
             "mismatch": raw_contexts.mismatches(contexts),
         }
-        self.good = self._keeps_laws() & context_good & reasons.filled_or_absent & links.digests_or_absent
+        self.good = (
+            check_lists(self._arrays, self._names) & context_good & reasons.filled_or_absent & links.digests_or_absent
+        )
         self.good &= self._arrays["marked"] | reasons.present
         self.good &= metas.good & raw_contexts.good
         for table, column in ((builder.sessions, "session"), (builder.key_ids, "key_id"), (self._names, "choice")):
@@ -407,25 +402,6 @@ class _Found:
         for row in np.flatnonzero(self._arrays["partial"] & listed).tolist():
             self._memory[row] += memory_of_value(lists[row]) if lists[row] else 0
 
-    def _keeps_laws(self) -> Bools:
-        """Which rows have a list that a record may have, or none where it needs none. Whole lists are put in order."""
-        found = self._arrays
-        listed, partial, name, weight = found["listed"], found["partial"], found["name"], found["weight"]
-        good = ~broken_lists(self._start, name, weight, listed=listed, partial=partial, choice=found["choice"])
-        good &= listed | partial | ~found["marked"]
-        if "" in self._names:
-            nameless = (name == self._names[""]).astype(np.int64)
-            good &= sums_of_lists(self._start, nameless) == 0
-        unordered = np.flatnonzero(good & ~partial & out_of_order(self._start, name, weight, tuple(self._names)))
-        if len(unordered):
-            texts = tuple(self._names)
-            for row in unordered.tolist():
-                entries = slice(self._start[row], self._start[row + 1])
-                pairs = zip(weight[entries].tolist(), name[entries].tolist(), strict=True)
-                ordered = sorted(pairs, key=lambda pair: (-pair[0], texts[pair[1]]))
-                weight[entries], name[entries] = zip(*ordered, strict=True)
-        return good
-
     def memory(self, name_sizes: Int64s) -> Int64s:
         """What `memory_of` says of each record; `name_sizes` is what each name of the table takes."""
         whole = sums_of_lists(self._start, name_sizes[self._arrays["name"]] + 100)
@@ -433,7 +409,7 @@ class _Found:
 
     def arrays(self, good: Bools, numbers: Int64s) -> Arrays:
         """The rows that are good; their lines have these numbers."""
-        return {**_only(self._arrays, good), "line": numbers}
+        return {**only(self._arrays, good), "line": numbers}
 
 
 class _Texts:
@@ -489,10 +465,10 @@ class _Objects:
         if not _SCALARS.issuperset(kinds):
             return {i for i in rows if not _SCALARS.issuperset(map(type, self._values[i].values()))}
         self.texts += len(inner) + kinds.count(str)
-        start = _starts(_sizes(len, objects))
-        sizes = _sizes(getsizeof, objects)
+        start = starts_of(sizes_of(len, objects))
+        sizes = sizes_of(getsizeof, objects)
         for values in (inner, list(chain.from_iterable(objects))):
-            sizes += sums_of_lists(start, _sizes(getsizeof, values))
+            sizes += sums_of_lists(start, sizes_of(getsizeof, values))
         self.memory[rows] = sizes
         numbers = [value for value in inner if type(value) is int]
         if numbers and (max(numbers) > MAX_SAFE_INTEGER or min(numbers) < -MAX_SAFE_INTEGER):
@@ -521,14 +497,6 @@ class _Objects:
         return found
 
 
-def _sizes(measure: Callable[[Any], int], values: Sequence[Any]) -> Int64s:
-    return np.fromiter(map(measure, values), np.int64, len(values))
-
-
-def _starts(lengths: Int64s) -> Int64s:
-    return np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
-
-
 def _codes(table: dict[str, int], texts: Sequence[str]) -> Int32s:
     return np.fromiter(map(table.__getitem__, texts), np.int32, len(texts))
 
@@ -546,18 +514,3 @@ def _digests(texts: list[str]) -> tuple[Bytes, Bools]:
     good = [len(text) == _HEX_DIGITS and set(text) <= set("0123456789abcdef") for text in texts]
     mended = [text if is_good else "0" * _HEX_DIGITS for text, is_good in zip(texts, good, strict=True)]
     return _digests(mended)[0], np.array(good, bool)
-
-
-def _only(arrays: Arrays, rows: Bools) -> Arrays:
-    return arrays if rows.all() else _in_order(arrays, np.flatnonzero(rows))
-
-
-def _in_order(arrays: Arrays, rows: Int64s) -> Arrays:
-    """These rows, in this order."""
-    lengths = arrays["length"]
-    entries = spread((np.cumsum(lengths) - lengths)[rows], lengths[rows])
-    return {column: values[entries if column in ("name", "weight") else rows] for column, values in arrays.items()}
-
-
-def _joined(arrays: Arrays, more: Arrays) -> Arrays:
-    return {column: np.concatenate([values, more[column]]) for column, values in arrays.items()}
