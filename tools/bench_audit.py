@@ -96,7 +96,7 @@ def rates(setting: Setting) -> Iterator[Table]:
     table = Table(
         "Steps a second",
         "`agentmark audit --by all --workers 1`: from the file to one verdict, start of the process included. Steps "
-        "for each second of processor time, and how many times as many as the plain engine reads of the same log's like.",
+        "for each second of processor time, and how many times as many as the plain engine.",
         "scheme",
         "n",
         "file",

@@ -21,13 +21,13 @@ RANKS = (
     ("log", "wire", "report"),
     ("batch",),
     ("decide", "audit", "power"),
-    ("policies", "testing", "adapters"),
+    ("policies", "testing", "adapters", "scale"),
     ("demo",),
     ("cli",),
     ("__main__",),
 )
 # Leaves are imported by nobody, whatever their rank, but for the doors named here.
-LEAVES = {"adapters", "testing", "demo", "cli", "__main__"}
+LEAVES = {"adapters", "testing", "scale", "demo", "cli", "__main__"}
 DOORS = {("cli", "demo"), ("__main__", "cli")}
 
 # Inside a room: modules (or folders) import those of lower ranks, and those of their own line as far as no cycle forms.

@@ -191,7 +191,7 @@ class _Run:
             workers = stack.enter_context(self._pool(max(len(reading.jobs), chosen["part_count"])))
             files, outcomes = reading.read(workers, self._progress)
             judging = self._judging(work_dir, workers, files, chosen)
-            summary = self._judged(judging, outcomes, _totals(outcomes, found))
+            summary = self._judged(judging, outcomes, read_totals(outcomes, found))
             if not self._asked.keep_work_dir:
                 work_dir.remove()
         return summary
@@ -366,7 +366,7 @@ def _is_unchanged(outcome: ShardOutcome, shard: Shard | None) -> bool:
         return False
 
 
-def _totals(outcomes: Sequence[ShardOutcome], found: FoundShards) -> ReadTotals:
+def read_totals(outcomes: Sequence[ShardOutcome], found: FoundShards) -> ReadTotals:
     notes: list[str] = []
     bad: dict[str, BadShard] = {shard.name: shard for shard in found.bad}
     key_ids: set[str] = set()

@@ -239,6 +239,18 @@ class RowTally:
             self._steps[identity] += row.used
             self._worst[identity] = max(self._worst[identity], named.bound)
 
+    def merge(self, other: "RowTally") -> None:
+        """Count in what was counted elsewhere, of other rows."""
+        self.rows += other.rows
+        self.standings.update(other.standings)
+        self.outcomes.update(other.outcomes)
+        self.pooled += other.pooled
+        self._named.update(other._named)
+        self._rows.update(other._rows)
+        self._steps.update(other._steps)
+        for identity, rate in other._worst.items():
+            self._worst[identity] = max(self._worst[identity], rate)
+
     def totals(self, pools: Iterable[Pool]) -> tuple[AuditTotal, ...]:
         """Every identity that is named, those with the most rows first."""
         pooled = {(pool.payload, pool.payload_len): pool for pool in pools}

@@ -258,7 +258,7 @@ class ParquetRows(_NewFile):
 
     def _begin(self) -> None:
         self._arrow, parquet = _pyarrow()
-        self._schema = _schema(self._arrow)
+        self._schema = results_schema(self._arrow)
         self._rows: list[dict[str, Any]] = []
         self._writer = parquet.ParquetWriter(self._temporary, self._schema, compression="zstd")
 
@@ -287,7 +287,7 @@ def _pyarrow() -> tuple[Any, Any]:
     return pyarrow, pyarrow.parquet
 
 
-def _schema(arrow: Any) -> Any:
+def results_schema(arrow: Any) -> Any:
     types = {
         "str": arrow.string(),
         "int": arrow.int64(),
