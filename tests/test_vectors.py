@@ -33,9 +33,8 @@ from agentmark.core.canonical import canonical_bytes
 from agentmark.core.context import context_digest
 from agentmark.core.cyclic_shift import cyclic_shift_decode, cyclic_shift_encode
 from agentmark.core.distribution import TOTAL_WEIGHT
-from agentmark.core.prf import F_DRAW, F_PAD, F_ROWS, R_PAD, R_ROWS, derive_step_key, prf
+from agentmark.core.prf import derive_step_key
 from agentmark.core.recombination import bin_weights, select_bin, slice_heights
-from agentmark.core.rlnc import coefficient_rows, pad_bits
 from agentmark.verify.prices import Prices
 
 VECTORS = Path(__file__).parents[1] / "vectors"
@@ -59,8 +58,8 @@ COUNTS = {
     "lines": {"lines": 131, "logs": 23},
     "log": {"logs": 25, "lengths": 17},
     "record": {"valid": 35, "invalid": 96},
-    "scheme_f": {"steps": 33, "impossible": 4, "code": 2182},
-    "scheme_r": {"steps": 28, "impossible": 4, "near_ties": 17},
+    "scheme_f": {"steps": 35, "impossible": 4, "code": 2182},
+    "scheme_r": {"steps": 27, "impossible": 4, "products": 25, "near_ties": 17},
 }
 
 
@@ -138,12 +137,13 @@ def test_f_step(case: dict[str, Any]) -> None:
     assert list(distribution.behaviors) == case["order"]
     assert slice_heights(distribution.weights) == case["slice_heights"]
     assert bin_weights(distribution.weights) == case["bin_weights"]
-    assert int.from_bytes(prf(step_key, F_DRAW, size=4), "big") == case["draw"]
-    chosen = scheme_f.draw_bin(distribution, step_key)
+    bits = scheme_f.step_bits(step_key)
+    assert bits.run(0, 32) == case["draw"]
+    chosen = scheme_f.draw_bin(distribution, bits)
     assert (chosen.size, chosen.shift) == (case["bin_size"], case["shift"])
     count = len(case["coded_bits"])
-    assert coefficient_rows(step_key, F_ROWS, payload_len, count) == [int(row or "0", 16) for row in case["rows"]]
-    assert f"{pad_bits(step_key, F_PAD, count):0{count}b}" == case["pad"]
+    assert scheme_f.coefficient_rows(bits, payload_len, count) == [int(row or "0", 16) for row in case["rows"]]
+    assert f"{scheme_f.pad_bits(bits, count):0{count}b}" == case["pad"]
     position, spent = cyclic_shift_encode(int(case["coded_bits"], 2), chosen.size, chosen.shift)
     assert position == case["position"]
     assert text_of(spent.bits, spent.length) == case["embedded_bits"]
@@ -195,10 +195,15 @@ def test_r_step(case: dict[str, Any]) -> None:
     distribution = BehaviorDistribution.from_weights(case["weights"])
     assert step_key.hex() == case["step_key"]
     assert list(distribution.behaviors) == case["order"]
-    assert coefficient_rows(step_key, R_ROWS, payload_len, 8) == [int(row or "0", 16) for row in case["rows"]]
-    assert f"{pad_bits(step_key, R_PAD, 8):08b}" == case["pad"]
+    bits = scheme_r.step_bits(step_key)
+    assert scheme_r.coefficient_rows(bits, payload_len) == [int(row or "0", 16) for row in case["rows"]]
+    assert f"{scheme_r.pad_bits(bits):08b}" == case["pad"]
     symbol = scheme_r.coded_symbol(step_key, payload=payload, payload_len=payload_len)
     assert symbol == case["symbol"]
+    for name, x in case["x"].items():
+        draw = scheme_r.clock_draw(step_key, name)
+        assert draw.step == max(1, int(case["clock_blocks"][name], 16) % 256)
+        assert draw.uniform(symbol) == (2 * int(x, 16) + 1) / 2**53
     clocks = scheme_r.race_clocks(distribution, step_key, symbol)
     expected = [float(case["clocks"][name]) for name in distribution.behaviors if name in case["clocks"]]
     assert clocks == pytest.approx(expected, rel=2.0**-45)
@@ -206,6 +211,11 @@ def test_r_step(case: dict[str, Any]) -> None:
     constraint = scheme_r.decode(distribution, step_key, case["choice"], payload_len=payload_len)
     assert constraint is not None
     assert f"{constraint.symbols:064x}" == case["symbols"]
+
+
+def test_r_products() -> None:
+    for case in load("scheme_r")["products"]:
+        assert scheme_r.PRODUCTS[case["left"]][case["right"]] == case["product"]
 
 
 def test_r_near_ties() -> None:

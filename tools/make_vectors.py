@@ -132,17 +132,28 @@ def canonical_order(weights: Weights) -> list[str]:
 # Section 5: payload and coding
 
 
-def rows(step_key: bytes, scheme: str, length: int, count: int) -> list[int]:
+# Where the pad and the rows begin among the bits of a step.
+PAD_AT = {"F": 32, "R": 0}
+ROWS_AT = {"F": 48, "R": 8}
+
+
+def step_bits(step_key: bytes, scheme: str, start: int, end: int) -> str:
+    """Bits `start` to `end - 1` of the joined blocks."""
     joined = ""
     for block in itertools.count():
-        if len(joined) >= length * count:
-            break
-        joined += bits_of(prf(step_key, f"agentmark/1 {scheme} rows", u32(block)))
-    return [integer_of(joined[j * length : (j + 1) * length]) for j in range(count)]
+        if len(joined) >= end:
+            return joined[start:end]
+        joined += bits_of(prf(step_key, f"agentmark/1 {scheme} step", u32(block)))
+    raise AssertionError
+
+
+def rows(step_key: bytes, scheme: str, length: int, count: int) -> list[int]:
+    starts = [ROWS_AT[scheme] + j * length for j in range(count)]
+    return [integer_of(step_bits(step_key, scheme, start, start + length)) for start in starts]
 
 
 def pad(step_key: bytes, scheme: str, count: int) -> str:
-    return bits_of(prf(step_key, f"agentmark/1 {scheme} pad", b""))[:count]
+    return step_bits(step_key, scheme, PAD_AT[scheme], PAD_AT[scheme] + count)
 
 
 def coded_bits(row_list: list[int], pad_bits: str, payload: int) -> str:
@@ -195,9 +206,13 @@ def codeword(bin_size: int, shift: int, position: int) -> str:
     return f"{short_count + beyond // 2:0{short_bits}b}{beyond % 2}"
 
 
+def f_draw(step_key: bytes) -> int:
+    return integer_of(step_bits(step_key, "F", 0, 32))
+
+
 def f_bin_and_shift(step_key: bytes, weights: Weights) -> tuple[int, int]:
     heights = slice_heights([weights[name] for name in canonical_order(weights)])
-    return bin_and_shift(heights, int.from_bytes(prf(step_key, "agentmark/1 F draw", b"", 4), "big"))
+    return bin_and_shift(heights, f_draw(step_key))
 
 
 def f_step(secret: bytes, context: bytes, weights: Weights, payload: int, length: int) -> Case:
@@ -218,7 +233,7 @@ def f_step(secret: bytes, context: bytes, weights: Weights, payload: int, length
         "order": order,
         "slice_heights": heights,
         "bin_weights": bin_weights(heights),
-        "draw": int.from_bytes(prf(step_key, "agentmark/1 F draw", b"", 4), "big"),
+        "draw": f_draw(step_key),
         "bin_size": bin_size,
         "shift": shift,
         "rows": [hex_integer(row, length) for row in row_list],
@@ -245,21 +260,40 @@ def f_equations(step_key: bytes, weights: Weights, choice: str, length: int) -> 
 # Section 7: AgentMark-R
 
 
-def lane(step_key: bytes, symbol: int, name: str) -> int:
-    block = prf(step_key, "agentmark/1 R clock", bytes([symbol // 8]) + name.encode())
-    return int.from_bytes(block[symbol % 8 * 8 :][:8], "big")
+@functools.cache
+def field_product(left: int, right: int) -> int:
+    """In GF(2^8) modulo x^8 + x^4 + x^3 + x + 1: multiply the polynomials, then divide and keep the rest."""
+    total = 0
+    for power in range(8):
+        if right >> power & 1:
+            total ^= left << power
+    for power in range(14, 7, -1):
+        if total >> power & 1:
+            total ^= 0b1_0001_1011 << power - 8
+    return total
 
 
 @functools.cache
-def clock(lane_value: int, weight: float) -> float:
+def clock_block(step_key: bytes, name: str) -> int:
+    return int.from_bytes(prf(step_key, "agentmark/1 R clock", name.encode(), 8), "big")
+
+
+def x_under(block: int, symbol: int) -> int:
+    """The 52 bits of a name under a symbol."""
+    v, g = block // 2**12, max(1, block % 256)
+    return (v // 2**44 ^ field_product(g, symbol)) * 2**44 + v % 2**44
+
+
+@functools.cache
+def clock(x: int, weight: float) -> float:
     """The logarithm is rounded correctly, so that the vectors do not depend on a maths library."""
-    u = (2 * (lane_value // 4096) + 1) / 2**53
+    u = (2 * x + 1) / 2**53
     return -float(PRECISE.ln(Decimal(u))) / weight
 
 
 def clocks(step_key: bytes, symbol: int, weights: Weights) -> dict[str, float]:
     running = [name for name in canonical_order(weights) if weights[name] > 0]
-    return {name: clock(lane(step_key, symbol, name), weights[name]) for name in running}
+    return {name: clock(x_under(clock_block(step_key, name), symbol), weights[name]) for name in running}
 
 
 def winner(times: list[float]) -> int | None:
@@ -283,7 +317,8 @@ def r_step(secret: bytes, context: bytes, weights: Weights, payload: int, length
         "rows": [hex_integer(row, length) for row in row_list],
         "pad": pad_bits,
         "symbol": symbol,
-        "lanes": {name: f"{lane(step_key, symbol, name):016x}" for name in times},
+        "clock_blocks": {name: f"{clock_block(step_key, name):016x}" for name in times},
+        "x": {name: f"{x_under(clock_block(step_key, name), symbol):013x}" for name in times},
         "clocks": {name: repr(time) for name, time in times.items()},
         "choice": None if first is None else list(times)[first],
     }
@@ -399,7 +434,7 @@ def part_exponents(step_key: bytes, symbol: int, logged: Weights, choice: str) -
     """The exponents whose exponentials sum up to l(symbol): how likely the choice wins, given a part of the list."""
 
     def race(name: str, share: float) -> float:
-        return clock(lane(step_key, symbol, name), share)
+        return clock(x_under(clock_block(step_key, name), symbol), share)
 
     not_logged = (TOTAL - sum(logged.values())) / TOTAL
     rivals = [race(name, weight / TOTAL) for name, weight in logged.items() if name != choice and weight > 0]
@@ -862,7 +897,9 @@ def f_cases() -> list[Case]:
     ]
     cases = [first_step(f_step, name, pairs, length, wanted) for name, pairs, length, wanted in table]
     lengths = (0, 1, 8, 16, 32, 88, 128, 513, 600)
-    return cases + [first_step(f_step, f"L = {length}", even(6), length, bin_of(6)) for length in lengths]
+    cases += [first_step(f_step, f"L = {length}", even(6), length, bin_of(6)) for length in lengths]
+    # Four rows that end with the first block, and four that go beyond it.
+    return cases + [first_step(f_step, f"eight behaviors, L = {length}", even(8), length) for length in (116, 117)]
 
 
 def f_vectors() -> Case:
@@ -935,8 +972,8 @@ def r_cases() -> list[Case]:
     def wins(name: str) -> Callable[[Case], bool]:
         return lambda case: case["choice"] == name
 
-    def in_lane(number: int) -> Callable[[Case], bool]:
-        return lambda case: case["symbol"] % 8 == number
+    def has_g(number: int) -> Callable[[Case], bool]:
+        return lambda case: any(int(block, 16) % 256 == number for block in case["clock_blocks"].values())
 
     unicode_names: Pairs = [(ASTRAL, 3), (WIDE, 3), ("e\u0301", 1), ("\u00e9", 1)]
     cases = [
@@ -953,8 +990,10 @@ def r_cases() -> list[Case]:
         first_step(r_step, "symbol 0", TICKET, 16, lambda case: case["symbol"] == 0),
         first_step(r_step, "symbol 255", TICKET, 16, lambda case: case["symbol"] == 255),
     ]
-    cases += [first_step(r_step, f"lane {number}", TICKET, 16, in_lane(number)) for number in range(8)]
-    cases += [first_step(r_step, f"L = {length}", even(5), length) for length in (0, 1, 8, 16, 32, 88, 128, 600)]
+    cases += [first_step(r_step, f"g = {number}", TICKET, 16, has_g(number)) for number in (0, 1, 2, 128, 255)]
+    cases += [
+        first_step(r_step, f"L = {length}", even(5), length) for length in (0, 1, 8, 16, 32, 63, 64, 88, 128, 600)
+    ]
     for case in cases:
         symbols = r_symbols(bytes.fromhex(case["step_key"]), case["weights"], case["choice"])
         assert case["symbol"] in symbols
@@ -986,6 +1025,9 @@ def r_vectors() -> Case:
         [1e-26, 1e-26],
         [2.5e-26, 36.7],
     ]
+    # 0x53 and 0xca are inverse to each other (FIPS 197, 4.2); the others reach every bit of both.
+    factors = [(0, 0), (0, 255), (1, 255), (0x57, 0x83), (0x57, 0x13), (0x53, 0xCA), (255, 255), (2, 128), (128, 2)]
+    factors += [(1 << power, 0xB5) for power in range(8)] + [(0xB5, 1 << power) for power in range(8)]
     return {
         "steps": r_cases(),
         "impossible": [
@@ -994,6 +1036,7 @@ def r_vectors() -> Case:
             impossible_case("least weight", [("a", TOTAL - 1), ("b", 1)], "b", reads),
             impossible_case("small weight", [("a", 500), (ASTRAL, 499), ("b", 1)], "b", reads),
         ],
+        "products": [{"left": left, "right": right, "product": field_product(left, right)} for left, right in factors],
         "near_ties": [{"clocks": [repr(time) for time in race], "winner": winner(race)} for race in races],
         "bulk_sha256": bulk_sha256(r_step),
     }

@@ -47,6 +47,17 @@ def _shell_escape(character: str) -> str:
     return "".join([f"\\{byte:03o}" for byte in character.encode("utf-8", "surrogateescape")])
 
 
+# A spreadsheet takes a cell that begins so for a formula, and runs it; some take the wide signs of East Asian keyboards
+# too. Names and sessions are other people's text.
+FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\uff1d", "\uff0b", "\uff0d", "\uff20")
+
+
+def spreadsheet_cell(text: str) -> str:
+    """Text for a cell of a spreadsheet: nothing in it steers, and nothing is taken for a formula."""
+    shown = spelled_out(text)
+    return f"'{shown}" if shown.startswith(FORMULA_STARTS) else shown
+
+
 def first_unprintable(text: str) -> str | None:
     """The first character that does not print, as an escape; None if all do."""
     return next((c.encode("unicode_escape").decode("ascii") for c in text if not c.isprintable()), None)
@@ -61,10 +72,12 @@ def is_or_are(count: int) -> str:
     return "is" if count == 1 else "are"
 
 
-def listed(items: Sequence[str], most: int) -> str:
-    """The first few of a list, and how many more there are: "a, b and c", "a, b and 12 more"."""
-    if len(items) > most:
-        return f"{', '.join(items[:most])} and {len(items) - most:,} more"
+def listed(items: Sequence[str], most: int, *, total: int | None = None) -> str:
+    """The first few of a list, and how many more there are: "a, b and c", "a, b and 12 more". `total` is how many there
+    are, if not all of them are here."""
+    count = len(items) if total is None else total
+    if count > most:
+        return f"{', '.join(items[:most])} and {count - most:,} more"
     return " and ".join([", ".join(items[:-1]), items[-1]]) if len(items) > 1 else "".join(items)
 
 

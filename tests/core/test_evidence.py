@@ -1,6 +1,7 @@
 """Evidence is valid (mean at most 1 under both nulls), additive and mergeable; weaker views of a log still count."""
 
 import random
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from math import inf, log2, nan
@@ -202,8 +203,7 @@ def test_the_gamma_statistic_of_actions_alone() -> None:
         for record in log_:
             step_key = KEY.step_key(record.context, 8)
             symbol = scheme_r.coded_symbol(step_key, payload=payload, payload_len=8)
-            lane = scheme_r.behavior_lane(step_key, symbol, record.behavior)
-            total -= log(1 - scheme_r.unit_uniform(lane))
+            total -= log(1 - scheme_r.clock_draw(step_key, record.behavior).uniform(symbol))
         return gamma_tail_bits(len(log_), total)
 
     log_ = marked_log(KEY, scheme="R", payload=0xA6, payload_len=8, steps=100)
@@ -272,7 +272,7 @@ def test_the_least_number_of_steps_is_what_its_definition_says(e_values: list[fl
         left.append(fewer)
     assume(all(abs(evidence.bits - needed) > 1e-6 for evidence in left))
     expected = next((count for count, evidence in enumerate(left) if evidence.bits < needed), len(left) - 1)
-    assert mixture.least_steps(e_values, needed) == expected
+    assert mixture.least_steps(Counter(e_values), needed) == expected
 
 
 def test_no_set_of_steps_of_that_size_leaves_less_than_the_largest_do() -> None:
@@ -281,7 +281,7 @@ def test_no_set_of_steps_of_that_size_leaves_less_than_the_largest_do() -> None:
     for _ in range(50):
         e_values = [rng.choice([0.0, 0.7, 1.3, 2.0, 4.0, 32.0]) for _ in range(30)] + [64.0] * 6
         needed = rng.uniform(1, 40)
-        least = evidence_of(e_values).least_steps(e_values, needed)
+        least = evidence_of(e_values).least_steps(Counter(e_values), needed)
         for _ in range(20):
             own = set(rng.sample(range(len(e_values)), max(least - 1, 0)))
             others = [value for i, value in enumerate(e_values) if i not in own]

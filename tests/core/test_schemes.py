@@ -2,6 +2,7 @@
 
 import random
 from collections import Counter
+from math import log
 
 import pytest
 from hypothesis import given
@@ -14,7 +15,15 @@ from agentmark.core.cyclic_shift import cyclic_shift_decode, cyclic_shift_encode
 from agentmark.core.distribution import TOTAL_WEIGHT, BehaviorDistribution
 from agentmark.core.prf import R_CLOCK, prf
 from agentmark.core.recombination import bin_weights, select_bin, slice_heights
-from agentmark.core.scheme_r import TIE_GAP, race_clocks, race_winner, unit_uniform, winning_symbols
+from agentmark.core.scheme_r import (
+    PRODUCTS,
+    TIE_GAP,
+    ClockDraw,
+    clock_draw,
+    race_clocks,
+    race_winner,
+    winning_symbols,
+)
 
 TICKET = BehaviorDistribution.quantise({"Search": 0.40, "Book": 0.25, "Pay": 0.15, "Check-in": 0.12, "Modify": 0.08})
 
@@ -104,20 +113,100 @@ def test_r_symbol_sets_of_all_behaviors_partition_the_symbols(distribution: Beha
         assert sets[distribution.behaviors[winner]] >> symbol & 1
 
 
-def test_a_clock_is_the_labelled_block_of_its_symbol_and_name() -> None:
+def test_a_clock_is_the_labelled_block_of_its_name_moved_by_the_symbol() -> None:
     """The prepared hash state of the race gives what the plain keyed function gives."""
     step_key, symbol = bytes(range(32)), 77
-    block = prf(step_key, R_CLOCK, bytes([symbol // 8]) + b"Pay")
-    lane = int.from_bytes(block[8 * (symbol % 8) :][:8], "big")
+    block = int.from_bytes(prf(step_key, R_CLOCK, b"Pay", size=8), "big")
+    v, g = block >> 12, max(1, block & 0xFF)
+    x = (v >> 44 ^ field_product(g, symbol)) << 44 | v & (1 << 44) - 1
     clock = race_clocks(TICKET, step_key, symbol)[TICKET.position("Pay")]
-    from math import log
-
-    assert clock == -log(unit_uniform(lane)) / TICKET.weight("Pay")
+    assert clock == -log((2 * x + 1) / 2**53) / TICKET.weight("Pay")
 
 
-@pytest.mark.parametrize("lane", [0, 2**64 - 1])
-def test_uniforms_stay_strictly_inside_the_unit_interval(lane: int) -> None:
-    assert 0.0 < unit_uniform(lane) < 1.0
+def field_product(left: int, right: int) -> int:
+    """By powers of the generator x + 1 of the field, which is not how the table is made."""
+    if left == 0 or right == 0:
+        return 0
+    powers = [1]
+    while len(powers) < 255:
+        last = powers[-1]
+        doubled = last << 1 if last < 128 else last << 1 ^ 0x11B
+        powers.append(doubled ^ last)
+    return powers[(powers.index(left) + powers.index(right)) % 255]
+
+
+@given(st.integers(0, 255), st.integers(0, 255))
+def test_the_table_of_products_is_that_of_the_field(left: int, right: int) -> None:
+    assert PRODUCTS[left][right] == field_product(left, right)
+
+
+def test_every_step_but_zero_moves_to_every_place_once() -> None:
+    assert all(sorted(row) == list(range(256)) for row in PRODUCTS[1:])
+
+
+def test_a_step_of_zero_is_one() -> None:
+    """One name in 256 draws a zero, under which no symbol would move it."""
+    names = [f"name {i}" for i in range(2000)]
+    blocks = [prf(bytes(32), R_CLOCK, name.encode(), size=8) for name in names]
+    zeros = [name for name, block in zip(names, blocks, strict=True) if block[7] == 0]
+    assert zeros
+    for name in zeros:
+        draw = clock_draw(bytes(32), name)
+        assert draw.step == 1
+        assert len({draw.uniform(symbol) for symbol in range(256)}) == 256
+
+
+def test_uniforms_stay_strictly_inside_the_unit_interval() -> None:
+    lowest, highest = ClockDraw.of_block(bytes(8)), ClockDraw.of_block(b"\xff" * 8)
+    assert min(lowest.uniforms()) == lowest.uniform(0) == 2.0**-53
+    assert max(highest.uniforms()) == highest.uniform(0) == 1 - 2.0**-53
+
+
+@given(distributions(max_size=40), keys())
+def test_all_races_at_once_are_the_races_one_by_one(distribution: BehaviorDistribution, key: bytes) -> None:
+    """What places and ratios of weights tell is what the clocks tell, for lists of any shape."""
+    races = [race_clocks(distribution, key, symbol) for symbol in range(256)]
+    winners = [clocks.index(min(clocks)) for clocks in races]
+    for position, name in enumerate(distribution.behaviors):
+        expected = sum([1 << symbol for symbol, winner in enumerate(winners) if winner == position])
+        assert winning_symbols(distribution, key, name) == expected
+
+
+@pytest.mark.parametrize("symbol", [0, 1, 0x53, 255])
+def test_the_winner_follows_the_weights_under_every_symbol(symbol: int) -> None:
+    """Chi-square of 20,000 races under one symbol against P_t; rejects at 1e-6."""
+    rng = random.Random(symbol)
+    counts = Counter(race_winner(race_clocks(TICKET, rng.randbytes(32), symbol)) for _ in range(20_000))
+    expected = [20_000 * weight / TOTAL_WEIGHT for weight in TICKET.weights]
+    assert chisquare([counts[position] for position in range(5)], expected).pvalue > 1e-6
+
+
+@pytest.mark.parametrize("other", [1, 2, 0x80, 0xFF])
+def test_the_clocks_of_two_names_are_independent_under_every_symbol(other: int) -> None:
+    """A grid of 8 x 8 cells over the u of two names, 20,000 step keys; rejects at 1e-6."""
+    rng = random.Random(other)
+    cells: Counter[tuple[int, int]] = Counter()
+    for _ in range(20_000):
+        step_key = rng.randbytes(32)
+        cells[int(8 * clock_draw(step_key, "a").uniform(other)), int(8 * clock_draw(step_key, "b").uniform(other))] += 1
+    assert chisquare([cells[a, b] for a in range(8) for b in range(8)]).pvalue > 1e-6
+
+
+@pytest.mark.parametrize(("payload", "wrong"), [(0x1234, 0x1235), (0x1234, 0xEDCB), (0, 1)])
+def test_given_the_choice_the_symbol_of_a_wrong_payload_is_uniform(payload: int, wrong: int) -> None:
+    """What the bounds rest on: pairs of symbols need not be independent in the race, but rows and pad make them so.
+
+    20,000 steps; the top four bits of the wrong payload's symbol, for each of the five choices; rejects at 1e-6.
+    """
+    rng = random.Random(payload ^ wrong)
+    seen: dict[str, Counter[int]] = {name: Counter() for name in TICKET.behaviors}
+    for _ in range(20_000):
+        step_key = rng.randbytes(32)
+        choice = scheme_r.encode(TICKET, step_key, payload=payload, payload_len=16)
+        assert choice is not None
+        seen[choice][scheme_r.coded_symbol(step_key, payload=wrong, payload_len=16) >> 4] += 1
+    for counts in seen.values():
+        assert chisquare([counts[bits] for bits in range(16)]).pvalue > 1e-6
 
 
 def test_near_ties_are_not_decided_by_the_last_bits_of_a_logarithm() -> None:

@@ -36,9 +36,10 @@ INNER_RANKS = {
     "chain": (("links", "findings"), ("checkpoint",), ("state",), ("session", "writer"), ("check",)),
     "verify": (
         ("work", "defaults"),
-        ("search", "keyring", "prices", "reading_bytes"),
+        ("readings", "reading_bytes", "packed"),
+        ("search", "keyring", "prices"),
         ("intake", "candidates", "stranger"),
-        ("state", "verdict", "tamper", "arrivals"),
+        ("state", "sorted_log", "verdict", "tamper", "arrivals"),
         ("correction", "weighing"),
         ("roll",),
         ("judge", "followed"),
@@ -56,11 +57,20 @@ INNER_RANKS = {
     "batch": (
         ("arrays",),
         ("laws",),
-        ("columns",),
-        ("from_lines", "parquet"),
-        ("chunks",),
+        ("columns", "hashing"),
+        ("copies", "symbols", "read_f", "from_lines", "parquet"),
+        ("read_r", "chunks"),
+        ("reading",),
     ),
-    "audit": (("engine", "stretches", "progress", "sessions"), ("material",), ("case",), ("roll_case",)),
+    "audit": (
+        ("engine", "stretches", "progress", "sessions", "shards", "spill", "work_dir", "workers", "results"),
+        ("material", "chunks", "judged"),
+        ("case", "column_chunks", "judging"),
+        ("chunk_kinds",),
+        ("roll_case", "shard_reading"),
+        ("bulk_report",),
+        ("bulk",),
+    ),
     "decide": (("forks",), ("decision", "forcing", "stats", "writing"), ("runs",), ("desk",), ("turn",), ("decider",)),
 }
 # Adapters know nothing of each other: each is one file on what they share.

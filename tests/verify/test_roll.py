@@ -214,7 +214,7 @@ def test_no_session_is_named_alone_and_called_too_short() -> None:
     logs = {}
     for name in [f"acme {i}" for i in range(40)]:
         run = Embedder(KEY, TENANTS["acme"], payload_len=32, scheme="R").session(name)
-        choices = [run.choose({"a": 50, "b": 30, "c": 15, "d": 5}) for _ in range(14)]
+        choices = [run.choose({"a": 50, "b": 30, "c": 15, "d": 5}) for _ in range(16)]
         logs[name] = [choice.record.with_partial_weights({}) for choice in choices]
     roll = roll_of(Verifier(KEY, registry=REGISTRY), logs, correction=Familywise(1e-2))
     assert roll.standings[Standing.ATTRIBUTED]

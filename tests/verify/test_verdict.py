@@ -78,7 +78,7 @@ def test_a_log_that_holds_nothing_usable_says_which_keys_it_was_made_with() -> N
     )
     unmarked = [replace(record, marked=False, reason="near tie") for record in marked_log(OTHER, steps=2)]
     assert Verifier(OTHER).verify([log[0], *unmarked]).sentence == (
-        "Not attributed: none of the 3 records can be used (1 other key, 2 unmarked): 1 was made with key "
+        "Not attributed: none of the 3 records can be used (2 unmarked, 1 other key): 1 was made with key "
         f"{KEY.id}, and the key given is {OTHER.id}."
     )
     assert Verifier(OTHER).verify(log).as_dict()["keys_given"] == [OTHER.id]

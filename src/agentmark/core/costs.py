@@ -5,6 +5,7 @@ work takes it from here: the verifier's meter, the forecast of `agentmark power`
 operations is the same on every machine, so a search that is cut short is cut short at the same place on all of them.
 """
 
+from functools import lru_cache
 from math import ceil, comb, exp2, log2
 
 from agentmark.core.payload import MAX_PAYLOAD_LEN
@@ -14,22 +15,26 @@ from agentmark.core.work_limit import DEFAULT_WORK_LIMIT
 # Reading a record ----------------------------------------------------------------------------------------------------
 
 HASH_BLOCK = 0.6
-# F walks down its list once; R runs 256 races, and a list of one costs as much as computing the clocks of its choice.
-F_STEP, F_OPTION = 12.0, 0.05
-R_STEP = 200.0
-# The heaviest rivals cost logarithms, the others little more than their hashes.
-HEAVY_RIVALS, HEAVY_RIVAL, LIGHT_RIVAL = 16, 60.0, 35.0
-# Every block of a name's clocks hashes the name.
-NAME_BYTE = 0.05
-# A part of a list is weighed for each share that the choice may have had.
-PARTIAL_STEP = 450.0
+# F walks down its list once; R runs 256 races, all of them at once for each rival.
+F_STEP, F_OPTION = 10.0, 0.05
+R_STEP = 20.0
+# The heaviest rivals cost a few logarithms each, the others little more than their hash.
+HEAVY_RIVALS, HEAVY_RIVAL, LIGHT_RIVAL = 16, 10.0, 2.5
+# A clock hashes the name.
+NAME_BYTE = 0.001
+# A part of a list is weighed for each share that the choice may have had, against every rival that is left.
+PARTIAL_STEP, PARTIAL_OPTION = 450.0, 2.5
+# What comes before the rows in the first block of a step, at most.
+_BITS_BEFORE_ROWS = 48
 
 
 def rows_cost(payload_len: int, count: int) -> float:
-    """Drawing so many rows of this length."""
-    return HASH_BLOCK * (1 + ceil(payload_len * count / 512))
+    """Drawing so many rows of this length, and what stands before them."""
+    return HASH_BLOCK * ceil((_BITS_BEFORE_ROWS + payload_len * count) / 512)
 
 
+# Record after record asks for the same.
+@lru_cache(maxsize=4096)
 def read_f_cost(options: int, payload_len: int) -> float:
     """At most: as many rows as the largest bin needs."""
     return F_STEP + F_OPTION * options + rows_cost(payload_len, options.bit_length())

@@ -6,7 +6,7 @@ probability at most 2^-b, at any time (Ville). A step that is wrong with probabi
 """
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from math import fsum, inf, log2
 from struct import Struct
@@ -30,6 +30,12 @@ def _logs(prior: tuple[float, ...]) -> tuple[float, ...]:
     return tuple([log2(weight) if weight > 0 else IMPOSSIBLE for weight in prior])
 
 
+@lru_cache(maxsize=4096)
+def _factors(e_value: float, noise_rates: tuple[float, ...]) -> tuple[float, ...]:
+    mixed = [(1 - rate) * e_value + rate for rate in noise_rates]
+    return tuple([log2(factor) if factor > 0 else IMPOSSIBLE for factor in mixed])
+
+
 class Evidence:
     """log2 of the product of e-values, for each noise rate."""
 
@@ -51,18 +57,22 @@ class Evidence:
         self.multiply(self.factors(e_value))
 
     def update_all(self, e_values: Iterable[float]) -> None:
-        """Multiply in the e-values of many steps, one after the other. Many are equal, and have equal factors."""
-        known: dict[float, list[float]] = {}
-        for e_value in e_values:
-            factors = known.get(e_value)
-            if factors is None:
-                factors = known[e_value] = self.factors(e_value)
-            self.multiply(factors)
+        """Multiply in the e-values of many steps."""
+        self.update_counts(Counter(e_values))
 
-    def factors(self, e_value: float) -> list[float]:
+    def update_counts(self, counts: Mapping[float, int]) -> None:
+        """Multiply in so many steps of each e-value. The sum over them is exact and rounded once, so that neither the
+        order of the steps nor how they were counted makes a difference to the last bit."""
+        self.steps += sum(counts.values())
+        terms = [[total] for total in self._sums]
+        for e_value, count in counts.items():
+            for of_rate, factor in zip(terms, _factors(e_value, self.noise_rates), strict=True):
+                of_rate.append(count * factor)
+        self._sums = [fsum(of_rate) for of_rate in terms]
+
+    def factors(self, e_value: float) -> tuple[float, ...]:
         """log2 of what a step with this e-value multiplies in, for each noise rate."""
-        mixed = [(1 - rate) * e_value + rate for rate in self.noise_rates]
-        return [log2(factor) if factor > 0 else IMPOSSIBLE for factor in mixed]
+        return _factors(e_value, self.noise_rates)
 
     def multiply(self, factors: Sequence[float]) -> None:
         """Take in one step whose factors are known: where many payloads are followed, they share them."""
@@ -74,10 +84,10 @@ class Evidence:
         """log2 of the mixture over noise rates: a bound of 2^-bits on a false claim."""
         return self._mixed(self._sums)
 
-    def least_steps(self, e_values: Iterable[float], needed_bits: float) -> int:
+    def least_steps(self, counts: Mapping[float, int], needed_bits: float) -> int:
         """How many of these steps carry the payload, at the least (spec, section 9.2).
 
-        `e_values` are those of the steps taken in. However many of the largest are taken away as the payload's own,
+        `counts` are the steps taken in, by e-value. However many of the largest are taken away as the payload's own,
         what is left must stay below `needed_bits`, for it is then all of others' making: so many are its own.
         """
         left = self._sums
@@ -85,7 +95,7 @@ class Evidence:
             return 0
         steps = 0
         # Steps with e-values of at most 1 lower the evidence, whosever they are: nothing is gained by disowning them.
-        for e_value, count in sorted(Counter([value for value in e_values if value > 1]).items(), reverse=True):
+        for e_value, count in sorted([item for item in counts.items() if item[0] > 1], reverse=True):
             factors = self.factors(e_value)
             if self._mixed(_less(left, factors, count)) < needed_bits:
                 # Among steps that say the same, halve the range: fewer leave more.

@@ -9,11 +9,8 @@ BLOCK_SIZE = 64
 KEY_ID = b"agentmark/1 key id"
 DERIVE = b"agentmark/1 derive"
 STEP_KEY = b"agentmark/1 step key"
-F_DRAW = b"agentmark/1 F draw"
-F_ROWS = b"agentmark/1 F rows"
-F_PAD = b"agentmark/1 F pad"
-R_ROWS = b"agentmark/1 R rows"
-R_PAD = b"agentmark/1 R pad"
+F_STEP = b"agentmark/1 F step"
+R_STEP = b"agentmark/1 R step"
 R_CLOCK = b"agentmark/1 R clock"
 ARGUMENTS = b"agentmark/1 arguments"
 
@@ -32,3 +29,8 @@ def derive_step_key(shared_key: bytes, context_digest: bytes, payload_len: int) 
     The payload length is bound as well: a log relabelled with another length must not read as another identity.
     """
     return prf(shared_key, STEP_KEY, payload_len.to_bytes(4, "big") + context_digest, size=DIGEST_SIZE)
+
+
+def step_key_state(shared_key: bytes, payload_len: int) -> blake2b:
+    """The hash of a step key before its context: the same for all steps of one key and length."""
+    return blake2b(STEP_KEY + b"\0" + payload_len.to_bytes(4, "big"), key=shared_key, digest_size=DIGEST_SIZE)

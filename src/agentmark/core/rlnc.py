@@ -16,19 +16,34 @@ class Equation:
     parity: int
 
 
-def coefficient_rows(step_key: bytes, label: bytes, payload_len: int, count: int) -> list[int]:
-    """a_{t,1} .. a_{t,count}: consecutive runs of `payload_len` bits of one labelled counter-mode stream."""
-    needed = payload_len * count
-    blocks = -(-needed // BLOCK_BITS)
-    stream = int.from_bytes(b"".join([prf(step_key, label, i.to_bytes(4, "big")) for i in range(blocks)]), "big")
-    stream >>= BLOCK_BITS * blocks - needed
-    mask = (1 << payload_len) - 1
-    return [(stream >> payload_len * (count - 1 - j)) & mask for j in range(count)]
+class StepBits:
+    """The keyed bits of one step: blocks 0, 1, 2, ... under one label, joined, and hashed only as far as they are read.
 
+    Each scheme says which of them are its draw, its pad and its rows (spec, section 5). For usual payloads block 0
+    holds them all: eight rows of up to 63 bits for R.
+    """
 
-def pad_bits(step_key: bytes, label: bytes, count: int) -> int:
-    """Z_t[1:count], first bit most significant."""
-    return int.from_bytes(prf(step_key, label), "big") >> (BLOCK_BITS - count)
+    __slots__ = ("_block_count", "_joined", "_label", "_step_key")
+
+    def __init__(self, step_key: bytes, label: bytes) -> None:
+        self._step_key = step_key
+        self._label = label
+        self._joined = int.from_bytes(prf(step_key, label, b"\0\0\0\0"), "big")
+        self._block_count = 1
+
+    def run(self, start: int, length: int) -> int:
+        """Bits `start` to `start + length - 1` as an integer, the first most significant."""
+        while start + length > BLOCK_BITS * self._block_count:
+            block = prf(self._step_key, self._label, self._block_count.to_bytes(4, "big"))
+            self._joined = self._joined << BLOCK_BITS | int.from_bytes(block, "big")
+            self._block_count += 1
+        return self._joined >> (BLOCK_BITS * self._block_count - start - length) & (1 << length) - 1
+
+    def rows(self, start: int, payload_len: int, count: int) -> list[int]:
+        """a_{t,1} .. a_{t,count}: consecutive runs of `payload_len` bits from `start` on."""
+        together = self.run(start, payload_len * count)
+        mask = (1 << payload_len) - 1
+        return [together >> payload_len * (count - 1 - j) & mask for j in range(count)]
 
 
 def row_parities(rows: Sequence[int], payload: int) -> int:

@@ -1,64 +1,155 @@
 """AgentMark-R, one step: an exponential race between the behaviors, run under a symbol of eight coded bits.
 
-Every behavior b draws a clock -ln(u_b) / weight_b, with u_b keyed by the step key, the symbol and the name of b.
-The first clock to ring wins, with probability weight_b / total whatever the symbol is (spec, section 7).
+Every behavior b draws a clock -ln(u_b) / weight_b, with u_b keyed by the step key and the name of b, and moved by the
+symbol. The first clock to ring wins, with probability weight_b / total whatever the symbol is (spec, section 7).
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
+from functools import cache
 from hashlib import blake2b
-from math import exp, fsum, log
+from math import ceil, exp, floor, fsum, log
 from struct import Struct
+from typing import NamedTuple, Self
 
 from agentmark.core.distribution import TOTAL_WEIGHT, BehaviorDistribution
-from agentmark.core.prf import BLOCK_SIZE, R_CLOCK, R_PAD, R_ROWS
-from agentmark.core.rlnc import coefficient_rows, pad_bits, row_parities
+from agentmark.core.prf import R_CLOCK, R_STEP
+from agentmark.core.rlnc import StepBits, row_parities
 from agentmark.core.symbols import SYMBOL_BITS, SYMBOL_COUNT, SoftSymbols, SymbolSet
 
-LANES = BLOCK_SIZE // 8
+# Where a step's bits hold what (spec, section 7).
+PAD_START, ROWS_START = 0, SYMBOL_BITS
+CLOCK_SIZE = 8
 
 # Two maths libraries may differ in the last bits of a logarithm. Closer than this, the race is not decided by it:
 # the step goes unmarked. A library would have to be wrong by a thousand ulps to reach it.
 TIE_GAP = 2.0**-40
-# With more symbols left than this, all 256 lanes of a rival at once cost less than one by one.
-MANY_ALIVE = 24
-# A lane is left without its logarithm only if it is this far from making a difference: what the last bits of a
+# A clock is left without its logarithm only if it is this far from making a difference: what the last bits of a
 # logarithm or an exponential may be off is a thousandth of it.
 SAFE_GAP = 2.0**-40
 # Beyond this exponent an exponential is too small to compare by.
 LARGEST_EXPONENT = 200.0
+# Ratios of weights are told apart to a factor of e^(1/16) before logarithms are taken.
+RATIOS_PER_E = 16
 
-_unpack_lanes = Struct(f">{LANES}Q").unpack
-_unpack_all = Struct(f">{SYMBOL_COUNT}Q").unpack
-_BLOCKS = [bytes((block,)) for block in range(SYMBOL_COUNT // LANES)]
+
+def _field_products() -> tuple[bytes, ...]:
+    """g * s in GF(2^8) modulo x^8 + x^4 + x^3 + x + 1, as a row of 256 bytes for each g."""
+    doubled = bytes([g << 1 & 0xFF ^ (0x1B if g & 0x80 else 0) for g in range(256)])
+    ones = int.from_bytes(bytes(range(256)), "big")
+    rows = [bytes(256)]
+    for g in range(1, 256):
+        row = rows[g >> 1].translate(doubled)
+        # (g + 1) s = g s xor s.
+        rows.append((int.from_bytes(row, "big") ^ ones).to_bytes(256, "big") if g & 1 else row)
+    return tuple(rows)
+
+
+PRODUCTS = _field_products()
+# The g' with g g' = 1. Zero has none, and is never asked for.
+_INVERSES = bytes([row.find(1) % 256 for row in PRODUCTS])
+# t / 256: the place in the unit interval to which the symbol moves u.
+_PLACES = tuple([t / SYMBOL_COUNT for t in range(SYMBOL_COUNT)])
+_LAST_PLACE = _PLACES[-1]
+_BELOW_MASK = (1 << 45) - 1
+
+# 256 small numbers side by side in one integer. A lane has a flag above its number: with the flags set, one subtraction
+# compares all lanes, and leaves the flags of those that are not smaller.
+LANE_BITS = 16
+
+
+_pack_lanes = Struct(f"<{SYMBOL_COUNT}H").pack
+
+
+def _lanes(numbers: Iterable[int]) -> int:
+    """The first number in the lowest lane."""
+    return int.from_bytes(_pack_lanes(*numbers), "little")
+
+
+_ONES = _lanes([1] * SYMBOL_COUNT)
+_FLAGS = _ONES << LANE_BITS - 1
+_ZERO_DIGITS = ord("0") * _ONES
+
+
+@cache
+def _product_lanes(factor: int) -> int:
+    """The multiples of a factor, by what it is multiplied with, and the flags."""
+    return _lanes(PRODUCTS[factor]) | _FLAGS
+
+
+class ClockDraw(NamedTuple):
+    """The keyed bits of one behavior: where its u lies under symbol 0, and how symbols move it.
+
+    Under symbol s, u lies at place `top xor step * s` of 256, and `below` within it. Since the step is not zero, each
+    place is taken under exactly one symbol.
+    """
+
+    top: int
+    step: int
+    below: float
+
+    @classmethod
+    def of_block(cls, block: bytes) -> Self:
+        """52 bits of u, four that are not used, and the step, where 0 counts as 1."""
+        bits = int.from_bytes(block, "big")
+        return cls(bits >> 56, bits & 0xFF or 1, (bits >> 11 & _BELOW_MASK | 1) * 2.0**-53)
+
+    def uniform(self, symbol: int) -> float:
+        """(2x + 1) / 2^53: exact in a double, and never 0 or 1."""
+        return _PLACES[self.top ^ PRODUCTS[self.step][symbol]] + self.below
+
+    def uniforms(self) -> list[float]:
+        """Under every symbol."""
+        top, step, below = self
+        return [_PLACES[top ^ moved] + below for moved in PRODUCTS[step]]
+
+
+def clock_draw(step_key: bytes, behavior: str) -> ClockDraw:
+    """What the race draws for one behavior."""
+    return _clock_draws(step_key)(behavior)
+
+
+def _clock_draws(step_key: bytes) -> Callable[[str], ClockDraw]:
+    """PRF(step key, R clock, name, 8) by name. Key and label are absorbed once and copied, which saves a third."""
+    copy = blake2b(R_CLOCK + b"\0", key=step_key, digest_size=CLOCK_SIZE).copy
+
+    def draw(behavior: str) -> ClockDraw:
+        state = copy()
+        state.update(behavior.encode())
+        return ClockDraw.of_block(state.digest())
+
+    return draw
+
+
+def step_bits(step_key: bytes) -> StepBits:
+    """Pad and rows of one step."""
+    return StepBits(step_key, R_STEP)
+
+
+def pad_bits(bits: StepBits) -> int:
+    """Z_t, eight bits."""
+    return bits.run(PAD_START, SYMBOL_BITS)
+
+
+def coefficient_rows(bits: StepBits, payload_len: int) -> list[int]:
+    """A_t, eight rows."""
+    return bits.rows(ROWS_START, payload_len, SYMBOL_BITS)
 
 
 def coded_symbol(step_key: bytes, *, payload: int, payload_len: int) -> int:
     """s_t = A_t m xor Z_t, eight bits."""
-    rows = coefficient_rows(step_key, R_ROWS, payload_len, SYMBOL_BITS)
-    return row_parities(rows, payload) ^ pad_bits(step_key, R_PAD, SYMBOL_BITS)
-
-
-def unit_uniform(lane: int) -> float:
-    """The top 52 of 64 bits as (2x + 1) / 2^53: exact in a double, and never 0 or 1."""
-    return (2 * (lane >> 12) + 1) * 2.0**-53
-
-
-def behavior_lane(step_key: bytes, symbol: int, behavior: str) -> int:
-    """The 64 keyed bits of one behavior under one symbol."""
-    block, lane = divmod(symbol, LANES)
-    return _lane_source(step_key)(block, behavior.encode())[lane]
+    bits = step_bits(step_key)
+    return row_parities(coefficient_rows(bits, payload_len), payload) ^ pad_bits(bits)
 
 
 def race_clocks(distribution: BehaviorDistribution, step_key: bytes, symbol: int) -> list[float]:
     """One clock for each behavior of positive weight, in canonical order; those of weight zero come last and do
     not run."""
-    lanes_of = _lane_source(step_key)
-    block, lane = divmod(symbol, LANES)
+    draw_of = _clock_draws(step_key)
     clocks = []
     for behavior, weight in zip(distribution.behaviors, distribution.weights, strict=True):
         if weight == 0:
             break
-        clocks.append(-log(unit_uniform(lanes_of(block, behavior.encode())[lane])) / weight)
+        clocks.append(-log(draw_of(behavior).uniform(symbol)) / weight)
     return clocks
 
 
@@ -84,8 +175,85 @@ def decode(distribution: BehaviorDistribution, step_key: bytes, behavior: str, *
     symbols = winning_symbols(distribution, step_key, behavior)
     if symbols == 0:
         return None
-    rows = coefficient_rows(step_key, R_ROWS, payload_len, SYMBOL_BITS)
-    return SymbolSet(tuple(rows), pad_bits(step_key, R_PAD, SYMBOL_BITS), symbols)
+    bits = step_bits(step_key)
+    return SymbolSet(tuple(coefficient_rows(bits, payload_len)), pad_bits(bits), symbols)
+
+
+def winning_symbols(distribution: BehaviorDistribution, step_key: bytes, behavior: str) -> int:
+    """The set of symbols under which this behavior wins. Heavier rivals come first: they leave least to the others."""
+    own_weight = distribution.weight(behavior)
+    if own_weight == 0:
+        return 0
+    draw_of = _clock_draws(step_key)
+    own = draw_of(behavior)
+    pairs = zip(distribution.behaviors, distribution.weights, strict=True)
+    rivals = ((draw_of(name), weight) for name, weight in pairs if weight and name != behavior)
+    return _symbols_at(_unbeaten_places(own, own_weight, rivals), own)
+
+
+def _unbeaten_places(own: ClockDraw, own_weight: float, rivals: Iterable[tuple[ClockDraw, float]]) -> int:
+    """Run all 256 races at once, a lane for each place of the own u; flags are left where no rival rings first.
+
+    Which of two clocks rings first can nearly always be told from the two places and the ratio of the weights, for all
+    lanes by one subtraction; what is left are a few logarithms a rival.
+    """
+    own_top, own_step, own_below = own
+    factors = PRODUCTS[_INVERSES[own_step]]
+    latest = -log(own_below) / own_weight
+    alive = _FLAGS
+    for (top, step, below), weight in rivals:
+        if _LAST_PLACE + below < _harmless_below(weight, latest):
+            continue
+        # In the behavior's own places: where it is at place o, the rival is at `offset xor factor * o`.
+        factor = factors[step]
+        moved = PRODUCTS[factor]
+        offset = top ^ moved[own_top]
+        rival_places = _product_lanes(factor) ^ offset * _ONES
+        sure, possible = _winning_places(floor(log(weight / own_weight) * RATIOS_PER_E))
+        alive &= ~(rival_places - sure)
+        unsure = alive & rival_places - possible
+        while unsure:
+            flag = unsure & -unsure
+            unsure ^= flag
+            place = flag.bit_length() // LANE_BITS - 1
+            own_clock = -log(_PLACES[place] + own_below) / own_weight
+            if own_clock >= -log(_PLACES[moved[place] ^ offset] + below) / weight:
+                alive ^= flag
+        if not alive:
+            break
+        last_alive = (alive & -alive).bit_length() // LANE_BITS - 1
+        latest = -log(_PLACES[last_alive] + own_below) / own_weight
+    return alive
+
+
+def _symbols_at(alive: int, own: ClockDraw) -> int:
+    """The set of symbols under which the behavior is at one of these places."""
+    digits = ((alive >> LANE_BITS - 1) + _ZERO_DIGITS).to_bytes(LANE_BITS // 8 * SYMBOL_COUNT, "little")
+    places = (_product_lanes(own.step) ^ own.top * _ONES ^ _FLAGS).to_bytes(LANE_BITS // 8 * SYMBOL_COUNT, "little")
+    # By place, then by symbol; the digits of a number begin with the highest.
+    return int(places[-2::-2].translate(digits[::2]), 2)
+
+
+@cache
+def _winning_places(bucket: int) -> tuple[int, int]:
+    """For each of the own places, from which place on a rival rings first: surely, and possibly.
+
+    For every ratio of weights, rival to own, in this bucket, and wherever within their places both u lie.
+    """
+    least, most = exp(bucket / RATIOS_PER_E), exp((bucket + 1) / RATIOS_PER_E)
+    sure = [ceil(SYMBOL_COUNT * ((o + 1) / SYMBOL_COUNT) ** least * (1 + SAFE_GAP)) for o in range(SYMBOL_COUNT)]
+    possible = [floor(SYMBOL_COUNT * (o / SYMBOL_COUNT) ** most * (1 - SAFE_GAP)) for o in range(SYMBOL_COUNT)]
+    return _lanes(sure), _lanes(possible)
+
+
+def _harmless_below(share: float, latest: float) -> float:
+    """A uniform below this rings later than `latest` at this share, whatever the last bits of a logarithm are.
+
+    A light rival hardly ever rings so early that it matters, and one comparison says so for all symbols. That is what
+    keeps a list of thousands of names, which anyone can put into a log, from costing thousands of logarithms a name.
+    """
+    exponent = share * latest
+    return exp(-exponent) * (1 - SAFE_GAP) if exponent < LARGEST_EXPONENT else 0.0
 
 
 # What a step is worth when the probability of its choice was not logged: a spread over what it may have been. Choices
@@ -115,19 +283,24 @@ def decode_partial(
         if rivals:
             # The most it can have been, so that no guess makes a rival seem to win that did not.
             shares.append(left)
-    logs = _log_uniforms(step_key, behavior)
-    latest = -min(logs) / min([share for share in shares if share > 0], default=1.0)
-    first_rival = _first_rivals(step_key, rivals, latest)
-    exponents = [_win_exponents(logs, first_rival, share, left) for share in shares if share > 0]
-    rows = coefficient_rows(step_key, R_ROWS, payload_len, SYMBOL_BITS)
-    return SoftSymbols(tuple(rows), pad_bits(step_key, R_PAD, SYMBOL_BITS), _relative_likelihoods(exponents))
+    draw_of = _clock_draws(step_key)
+    own_draw = draw_of(behavior)
+    heaviest_first = sorted(rivals.items(), key=lambda rival: -rival[1])
+    known = [(draw_of(name), weight / TOTAL_WEIGHT) for name, weight in heaviest_first]
+    logs = [log(u) for u in own_draw.uniforms()]
+    exponents = []
+    for share in shares:
+        if share > 0:
+            unbeaten = _symbols_at(_unbeaten_places(own_draw, share, known), own_draw)
+            exponents.append(_win_exponents(logs, unbeaten, share, left))
+    bits = step_bits(step_key)
+    return SoftSymbols(tuple(coefficient_rows(bits, payload_len)), pad_bits(bits), _relative_likelihoods(exponents))
 
 
-def _win_exponents(logs: list[float], first_rival: list[float], share: float, left: float) -> list[float]:
+def _win_exponents(logs: list[float], unbeaten: int, share: float, left: float) -> list[float]:
     """ln of the likelihood that the behavior wins, under each symbol, if this was its share."""
     rate = share - left
-    clocks = [-ln / share for ln in logs]
-    return [rate * clock if clock < rival else LOST for clock, rival in zip(clocks, first_rival, strict=True)]
+    return [rate * (-ln / share) if unbeaten >> symbol & 1 else LOST for symbol, ln in enumerate(logs)]
 
 
 def _relative_likelihoods(exponents: list[list[float]]) -> tuple[float, ...]:
@@ -139,108 +312,3 @@ def _relative_likelihoods(exponents: list[list[float]]) -> tuple[float, ...]:
     sums = terms[0] if len(terms) == 1 else [fsum(some) for some in zip(*terms, strict=True)]
     mean = fsum(sums) / SYMBOL_COUNT
     return tuple([total / mean for total in sums])
-
-
-def _log_uniforms(step_key: bytes, behavior: str) -> list[float]:
-    """ln(u_b) for every symbol."""
-    return _logs(_all_lanes(step_key)(behavior.encode()))
-
-
-def _logs(lanes: Iterable[int]) -> list[float]:
-    """`unit_uniform` is written out: calling it 256 times would take half as long again."""
-    return [log((lane >> 11 | 1) * 2.0**-53) for lane in lanes]
-
-
-def _all_lanes(step_key: bytes) -> Callable[[bytes], tuple[int, ...]]:
-    """The lanes of a name under all 256 symbols."""
-    start = blake2b(R_CLOCK + b"\0", key=step_key).copy
-
-    def lanes(name: bytes) -> tuple[int, ...]:
-        digests = []
-        for block in _BLOCKS:
-            state = start()
-            state.update(block + name)
-            digests.append(state.digest())
-        return _unpack_all(b"".join(digests))
-
-    return lanes
-
-
-def _harmless_below(share: float, latest: float) -> int:
-    """Lanes below this ring later than `latest` at this share, whatever the last bits of a logarithm are.
-
-    A light rival hardly ever rings so early that it matters, and one comparison says so for all its lanes. That is what
-    keeps a list of thousands of names, which anyone can put into a log, from costing thousands of logarithms a name.
-    """
-    exponent = share * latest
-    return int(exp(-exponent) * (1 - SAFE_GAP) * 2.0**64) if exponent < LARGEST_EXPONENT else 0
-
-
-def _first_rivals(step_key: bytes, rivals: Mapping[str, int], latest: float) -> list[float]:
-    """The time at which the first known rival rings, for every symbol; only those that ring by `latest` matter."""
-    lanes_of = _all_lanes(step_key)
-    first = [float("inf")] * SYMBOL_COUNT
-    for name, weight in rivals.items():
-        share = weight / TOTAL_WEIGHT
-        lanes = lanes_of(name.encode())
-        if max(lanes) < _harmless_below(share, latest):
-            continue
-        first = [min(so_far, -ln / share) for so_far, ln in zip(first, _logs(lanes), strict=True)]
-    return first
-
-
-def winning_symbols(distribution: BehaviorDistribution, step_key: bytes, behavior: str) -> int:
-    """Run all 256 races. Heavier rivals come first, so that few symbols are left for the light ones."""
-    position = distribution.position(behavior)
-    own_weight = distribution.weights[position]
-    if own_weight == 0:
-        return 0
-    lanes_under = _lanes_under(step_key)
-    own_clocks = [-ln / own_weight for ln in _log_uniforms(step_key, behavior)]
-    alive = list(range(SYMBOL_COUNT))
-    latest = max(own_clocks)
-    for rival, (name, weight) in enumerate(zip(distribution.behaviors, distribution.weights, strict=True)):
-        if rival == position or weight == 0:
-            continue
-        lanes = lanes_under(alive, name.encode())
-        harmless = _harmless_below(weight, latest)
-        if max(lanes) < harmless:
-            continue
-        alive = [
-            symbol
-            for symbol, lane in zip(alive, lanes, strict=True)
-            if lane < harmless or own_clocks[symbol] < -log((lane >> 11 | 1) * 2.0**-53) / weight
-        ]
-        if not alive:
-            return 0
-        latest = max([own_clocks[symbol] for symbol in alive])
-    return sum([1 << symbol for symbol in alive])
-
-
-def _lanes_under(step_key: bytes) -> Callable[[list[int], bytes], Sequence[int]]:
-    """The lanes of a name under some symbols, in their order."""
-    lanes_of, all_lanes_of = _lane_source(step_key), _all_lanes(step_key)
-
-    def lanes(symbols: list[int], name: bytes) -> Sequence[int]:
-        if len(symbols) > MANY_ALIVE:
-            every = all_lanes_of(name)
-            return every if len(symbols) == SYMBOL_COUNT else [every[symbol] for symbol in symbols]
-        blocks = {block: lanes_of(block, name) for block in {symbol // LANES for symbol in symbols}}
-        return [blocks[symbol // LANES][symbol % LANES] for symbol in symbols]
-
-    return lanes
-
-
-def _lane_source(step_key: bytes) -> Callable[[int, bytes], tuple[int, ...]]:
-    """PRF(step key, R clock, block || name) as eight 64-bit lanes: symbols 8 * block to 8 * block + 7.
-
-    The key and the label are absorbed once and copied, which saves a third of the time over `prf`.
-    """
-    keyed = blake2b(R_CLOCK + b"\0", key=step_key)
-
-    def lanes(block: int, name: bytes) -> tuple[int, ...]:
-        state = keyed.copy()
-        state.update(bytes((block,)) + name)
-        return _unpack_lanes(state.digest())
-
-    return lanes

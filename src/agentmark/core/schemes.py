@@ -58,8 +58,12 @@ class SchemeF:
     def read(
         self, distribution: BehaviorDistribution, step_key: bytes, behavior: str, *, payload_len: int
     ) -> SymbolSet | None:
-        equations = scheme_f.decode(distribution, step_key, behavior, payload_len=payload_len)
-        return None if equations is None else SymbolSet.of_equations(equations)
+        read = scheme_f.decode_rows(distribution, step_key, behavior, payload_len=payload_len)
+        if read is None:
+            return None
+        rows, parities = read
+        # The pad is removed already, and one symbol is left.
+        return SymbolSet(tuple(rows), 0, 1 << parities)
 
     def read_partial(
         self, partial_weights: Mapping[str, int], step_key: bytes, behavior: str, *, payload_len: int
@@ -99,7 +103,7 @@ class SchemeR:
 
     def read_cost(self, names: Collection[str], *, payload_len: int, whole: bool) -> float:
         cost = costs.read_r_cost(len(names), sum(map(len, names)), payload_len)
-        return cost if whole else cost + costs.PARTIAL_STEP
+        return cost if whole else cost + costs.PARTIAL_STEP + costs.PARTIAL_OPTION * len(names)
 
     def capacity(self, distribution: BehaviorDistribution) -> float:
         return theory.race_capacity(distribution)

@@ -49,6 +49,7 @@ class Registry:
         self.payload_len = check_payload_len(payload_len)
         self._by_name: dict[str, Identity] = {}
         self._by_payload: dict[int, Identity] = {}
+        self._payloads: tuple[int, ...] | None = None
         for identity in identities:
             self.add(identity)
 
@@ -74,6 +75,7 @@ class Registry:
             raise RegistryError(repr(identity.name), f"payload {identity.payload:#x} belongs to {holder.name!r}")
         self._by_name[identity.name] = identity
         self._by_payload[identity.payload] = identity
+        self._payloads = None
 
     def issue(self, name: str) -> Identity:
         """Give a new name a random free payload."""
@@ -104,6 +106,14 @@ class Registry:
             return ""
         close = get_close_matches(name, [known for known in self._by_name if len(known) <= COMPARED_LEN])
         return f", but there is {' and '.join([repr(known) for known in close])}" if close else ""
+
+    @property
+    def payloads(self) -> tuple[int, ...]:
+        """The payloads in the order of the entries: the same object until one is added, so that what is prepared from
+        them can be kept."""
+        if self._payloads is None:
+            self._payloads = tuple([identity.payload for identity in self])
+        return self._payloads
 
     def holder(self, payload: int) -> Identity | None:
         """Whose payload this is, if anyone's."""

@@ -2,13 +2,13 @@
 
 import os
 import secrets
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from string import hexdigits
 from typing import Any, Self
 
 from agentmark.core.canonical import is_unicode
-from agentmark.core.prf import ARGUMENTS, DERIVE, DIGEST_SIZE, KEY_ID, derive_step_key, prf
+from agentmark.core.prf import ARGUMENTS, DERIVE, DIGEST_SIZE, KEY_ID, derive_step_key, prf, step_key_state
 from agentmark.keys.environment import ENVIRONMENT_VARIABLE
 from agentmark.keys.errors import KeyFileError
 from agentmark.keys.secret import KEY_SIZE, Secret, json_or_none, read_private, weakness, write_private
@@ -92,6 +92,17 @@ class SharedKey(Secret):
         if len(context_digest) != DIGEST_SIZE:
             raise ValueError(f"a context digest has {DIGEST_SIZE} bytes, not {len(context_digest)}")
         return derive_step_key(self._secret, context_digest, payload_len)
+
+    def step_key_maker(self, payload_len: int) -> Callable[[bytes], bytes]:
+        """`step_key` for many contexts of one payload length: what they have in common is hashed once."""
+        start = step_key_state(self._secret, payload_len).copy
+
+        def step_key(context_digest: bytes) -> bytes:
+            state = start()
+            state.update(context_digest)
+            return state.digest()
+
+        return step_key
 
     def argument_digest(self, session: str, arguments: bytes) -> str:
         """Eight hexadecimal digits that tell arguments apart within a session, and reveal them to no one who guesses

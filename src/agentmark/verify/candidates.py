@@ -6,13 +6,14 @@ A new decoder is a file in `search/`, a route here, and a place in the order bel
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from math import fsum, log2
+from math import log2
 from random import Random
 
 from agentmark.core.costs import EVIDENCE_STEP
 from agentmark.core.evidence import NOISE_RATES, Evidence
-from agentmark.core.symbols import Reading, SymbolSet
+from agentmark.core.symbols import Reading
 from agentmark.verify.prices import Prices
+from agentmark.verify.readings import Readings, as_readings
 from agentmark.verify.search.clean import Elimination, clean_search, eliminate
 from agentmark.verify.search.information_sets import likely_payloads
 from agentmark.verify.search.registry_scan import scan, scan_above
@@ -78,9 +79,15 @@ class Searcher:
         return SEARCH_NOISE if len(self.noise_rates) > 1 else tuple([rate for rate in self.noise_rates if rate > 0])
 
     def propose(
-        self, readings: list[Reading], payload_len: int, work: Work, *, rates: tuple[float, ...] | None = None
+        self,
+        readings: Readings | Sequence[Reading],
+        payload_len: int,
+        work: Work,
+        *,
+        rates: tuple[float, ...] | None = None,
     ) -> Proposals:
         """The candidates for these steps; `rates` in place of those of the question."""
+        readings = as_readings(readings)
         proposals = self.at_first_sight(readings, payload_len, work, rates=rates)
         if proposals.settled:
             return proposals
@@ -88,7 +95,7 @@ class Searcher:
 
     def at_first_sight(
         self,
-        readings: list[Reading],
+        readings: Readings,
         payload_len: int,
         work: Work,
         *,
@@ -101,11 +108,11 @@ class Searcher:
         `offered` payloads come first: where one of them will do, nobody else is looked for.
         """
         rates = self.rates if rates is None else rates
-        if not readings:
+        if not len(readings):
             return Proposals((), settled=True)
         # Without noise only the one payload that explains every step may be named (spec, section 9.1): a name of the
         # registry that explains them beside others may be the wrong one. Parts of lists are judged by 9.2 at any rate.
-        strict = not rates and all(isinstance(reading, SymbolSet) for reading in readings)
+        strict = not rates and all(symbols for _, symbols in readings.shapes)
         named = [] if strict else [Candidate(payload, Route.OTHER_LOG) for payload in offered]
         if not strict and not self.suffices(offered, readings, payload_len, work):
             named += self._named(readings, rates, work)
@@ -115,7 +122,7 @@ class Searcher:
         return Proposals((*clean, *named), consistent, settled=bool(clean))
 
     def clean(
-        self, readings: Sequence[Reading], payload_len: int, work: Work, *, eliminated: Elimination | None = None
+        self, readings: Readings, payload_len: int, work: Work, *, eliminated: Elimination | None = None
     ) -> tuple[list[Candidate], bool | None]:
         """The one payload that explains every step, if there is one, and whether any does."""
         if eliminated is None:
@@ -126,24 +133,24 @@ class Searcher:
         return [Candidate(clean.payload, Route.ELIMINATION if clean.by_elimination else Route.SYMBOL_SEARCH)], True
 
     def noisy(
-        self, readings: list[Reading], payload_len: int, work: Work, rates: tuple[float, ...] | None = None
+        self, readings: Readings, payload_len: int, work: Work, rates: tuple[float, ...] | None = None
     ) -> list[Candidate]:
         """Payloads that explain more of the steps than chance does, if the steps are enough to name one."""
         rates = self.rates if rates is None else rates
         # No payload has more evidence than every step's best.
-        could_name = fsum([reading.most_bits for reading in readings]) >= payload_len - log2(self.threshold)
+        could_name = readings.most_bits >= payload_len - log2(self.threshold)
         if not rates or not could_name:
             return []
         if payload_len <= transform_limit():
             return self._transformed(readings, payload_len, rates, work)
         return self._from_sets(readings, payload_len, work)
 
-    def names_above(self, readings: Sequence[Reading], work: Work) -> list[Candidate]:
+    def names_above(self, readings: Readings, work: Work) -> list[Candidate]:
         """Every name of the registry for which these steps say enough that it is worth being weighed on all."""
         registry = self.prices.registry
         if registry is None or not len(registry):
             return []
-        payloads = [identity.payload for identity in registry]
+        payloads = registry.payloads
         chosen: Iterable[int] = range(len(payloads))
         if len(payloads) > FEW_NAMES:
             chosen = scan_above(
@@ -158,7 +165,7 @@ class Searcher:
             )
         return [Candidate(payloads[i], Route.REGISTRY) for i in chosen]
 
-    def suffices(self, payloads: Iterable[int], readings: Sequence[Reading], payload_len: int, work: Work) -> bool:
+    def suffices(self, payloads: Iterable[int], readings: Readings, payload_len: int, work: Work) -> bool:
         """Whether one of these payloads would be accepted: then there is no need to look further."""
         needed = -log2(self.threshold)
         return any(
@@ -166,9 +173,7 @@ class Searcher:
             for payload in dict.fromkeys(payloads)
         )
 
-    def recognised(
-        self, readings: Sequence[Reading], payloads: Sequence[int], payload_len: int, work: Work
-    ) -> list[int]:
+    def recognised(self, readings: Readings, payloads: Sequence[int], payload_len: int, work: Work) -> list[int]:
         """Those of these payloads that would be accepted, as far as they are among the best of them."""
         if not payloads or not self.rates:
             return []
@@ -176,36 +181,33 @@ class Searcher:
         likely = dict.fromkeys([payloads[i] for i in best])
         return [payload for payload in likely if self.suffices([payload], readings, payload_len, work)]
 
-    def evidence(self, readings: Sequence[Reading], payload: int, work: Work) -> Evidence:
-        """What the steps say for a payload, summed in the order given."""
+    def evidence(self, readings: Readings, payload: int, work: Work) -> Evidence:
+        """What the steps say for a payload."""
         work.spend(EVIDENCE_STEP * len(readings))
         evidence = Evidence(self.noise_rates)
-        evidence.update_all([reading.e_value(payload) for reading in readings])
+        evidence.update_counts(readings.e_values(payload).counts)
         return evidence
 
-    def _named(self, readings: Sequence[Reading], rates: Sequence[float], work: Work) -> list[Candidate]:
+    def _named(self, readings: Readings, rates: Sequence[float], work: Work) -> list[Candidate]:
         registry = self.prices.registry
         if registry is None or not len(registry):
             return []
-        payloads = [identity.payload for identity in registry]
+        payloads = registry.payloads
         best = scan(payloads, readings, payload_len=registry.payload_len, noise=rates or (1e-9,), work=work)
         return [Candidate(payloads[i], Route.REGISTRY) for i in best]
 
-    def _from_sets(self, readings: list[Reading], payload_len: int, work: Work) -> list[Candidate]:
-        hard = [reading for reading in readings if isinstance(reading, SymbolSet)]
+    def _from_sets(self, readings: Readings, payload_len: int, work: Work) -> list[Candidate]:
         # The trials are random, their outcome is judged; a fixed seed makes the verdict repeatable.
         best: list[tuple[float, int]] = []
         needed = payload_len - log2(self.threshold) + PLENTY_BITS
-        for likely in likely_payloads(hard, payload_len, rng=Random(0), work=work):
+        for likely in likely_payloads(readings, payload_len, rng=Random(0), work=work):
             bits = self.evidence(readings, likely.payload, work).bits
             best = sorted([*best, (bits, likely.payload)], reverse=True)[:2]
             if bits >= needed:
                 break
         return [Candidate(payload, Route.INFORMATION_SETS) for _, payload in best]
 
-    def _transformed(
-        self, readings: list[Reading], payload_len: int, rates: Sequence[float], work: Work
-    ) -> list[Candidate]:
+    def _transformed(self, readings: Readings, payload_len: int, rates: Sequence[float], work: Work) -> list[Candidate]:
         found: list[Candidate] = []
         for payloads in likeliest_by_rate(readings, payload_len, noise=rates, work=work):
             found += [Candidate(payload, Route.WALSH_HADAMARD) for payload in payloads]

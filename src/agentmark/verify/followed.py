@@ -219,7 +219,7 @@ class Process:
         """What the surplus does not exceed."""
         return self.evidence.at_most_bits - self.bits_paid
 
-    def multiply(self, factors: list[float]) -> None:
+    def multiply(self, factors: Sequence[float]) -> None:
         self.evidence.multiply(factors)
         self._bits = None
 
@@ -308,7 +308,7 @@ class Followed:
         """Multiply one step into these; those that reach the line with it."""
         crossings = []
         # Most payloads have the same few e-values.
-        factors: dict[float, list[float]] = {}
+        factors: dict[float, tuple[float, ...]] = {}
         bits_needed = self._question.bits_needed
         for process in processes:
             e_value = reading.e_value(process.payload)

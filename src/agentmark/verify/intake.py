@@ -4,9 +4,9 @@ Reading a record needs the key and nothing else of the log; which records count 
 first can be done anywhere, in any order, and the second is done once, when all parts have come together.
 """
 
-from collections import defaultdict
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import StrEnum
 from math import fsum
 
@@ -15,7 +15,11 @@ from agentmark.core.symbols import Reading
 from agentmark.keys.shared import SharedKey
 from agentmark.record import StepRecord
 from agentmark.verify.keyring import Keyring
+from agentmark.verify.readings import ReadingList
 from agentmark.verify.work import Work
+
+# Of the keys that nobody gave, so many are named.
+LISTED_KEYS = 5
 
 
 class Outcome(StrEnum):
@@ -31,6 +35,18 @@ class Outcome(StrEnum):
     OTHER_KEY = "other key"
     OTHER_LENGTH = "other payload length"
     NOT_READ = "not read: work limit"
+
+
+# What reading one record can come to; the others need the whole log. States and columns keep an outcome as its place in
+# here: the order is part of their formats.
+READ_OUTCOMES = (
+    Outcome.USED,
+    Outcome.IMPOSSIBLE,
+    Outcome.UNREADABLE,
+    Outcome.UNMARKED,
+    Outcome.OTHER_KEY,
+    Outcome.NOT_READ,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,37 +74,74 @@ class Intake:
         return [step for step in self.steps if step.reading is not None]
 
     @property
-    def readings(self) -> list[Reading]:
-        """What the used steps say, in an order that does not depend on that of the records."""
-        return _in_order(self.used)
+    def in_order(self) -> list[Step]:
+        """The used steps in the order of their contexts, which does not depend on that of the records."""
+        return sorted(self.used, key=lambda step: step.record.context)
 
     @property
-    def parts(self) -> list[list[Reading]]:
-        """What the used steps of each key say, and those of each session, where there are several: one agent's own,
-        perhaps. Those that could say most come first."""
-        by_key: dict[str, list[Step]] = defaultdict(list)
-        by_session: dict[tuple[str, str], list[Step]] = defaultdict(list)
-        for step in self.used:
-            by_key[step.record.key_id].append(step)
-            by_session[step.record.key_id, step.record.session].append(step)
-        groups = [*by_key.values()] if len(by_key) > 1 else []
-        if len(by_session) > len(by_key):
-            groups += by_session.values()
-        parts = [_in_order(group) for group in groups]
-        return sorted(parts, key=lambda part: -fsum([reading.evidence_bits for reading in part]))
+    def readings(self) -> ReadingList:
+        """What the used steps say, in the order of their contexts."""
+        return ReadingList([step.reading for step in self.in_order if step.reading is not None])
+
+    @property
+    def tally(self) -> "Tally":
+        """What became of the records, in numbers."""
+        used = [step.record for step in self.used]
+        met = Counter([step.outcome for step in self.steps])
+        stated = Counter([step.record.key_id for step in self.steps if step.outcome is Outcome.OTHER_KEY])
+        unread = [reading_cost(step.record) for step in self.steps if step.outcome is Outcome.NOT_READ]
+        return Tally(
+            counts={outcome: met[outcome] for outcome in Outcome if met[outcome]},
+            schemes=tuple(sorted({record.scheme for record in used})),
+            key_ids=tuple(sorted({record.key_id for record in used})),
+            mismatches=sum([step.record.context_matches() is False for step in self.steps]),
+            other_keys=OtherKeys.of(stated),
+            unread_cost=fsum(unread),
+        )
 
 
-def _in_order(steps: Iterable[Step]) -> list[Reading]:
-    ordered = sorted(steps, key=lambda step: step.record.context)
-    return [step.reading for step in ordered if step.reading is not None]
+@dataclass(frozen=True, slots=True)
+class OtherKeys:
+    """The keys that records state which none of the keys given reads: the commonest, and how many there are."""
+
+    commonest: tuple[str, ...] = ()
+    count: int = 0
+
+    @classmethod
+    def of(cls, stated: Mapping[str, int]) -> "OtherKeys":
+        commonest = sorted(stated, key=lambda key_id: (-stated[key_id], key_id))
+        return cls(tuple(commonest[:LISTED_KEYS]), len(stated))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tally:
+    """What became of a log's records, in numbers: all of them that a verdict tells beside what the steps say."""
+
+    # How many records met which outcome.
+    counts: Mapping[Outcome, int] = field(default_factory=dict)
+    # Of the used steps.
+    schemes: tuple[str, ...] = ()
+    key_ids: tuple[str, ...] = ()
+    # Records whose raw context is not that of their digest.
+    mismatches: int = 0
+    other_keys: OtherKeys = OtherKeys()
+    # What reading those would have cost that were not read, in operations.
+    unread_cost: float = 0.0
+
+    @property
+    def records(self) -> int:
+        return sum(self.counts.values())
 
 
 def reading_cost(record: StepRecord) -> float:
     """What reading a record costs, in operations: known from its size, before any key is used."""
     listed, part = record.distribution, record.partial_weights or {}
-    weights = part.items() if listed is None else zip(listed.behaviors, listed.weights, strict=True)
-    # What has no weight does not run.
-    names = [name for name, weight in weights if weight]
+    # What has no weight does not run; it stands last in a whole list.
+    names: Sequence[str]
+    if listed is None:
+        names = [name for name, weight in part.items() if weight]
+    else:
+        names = listed.behaviors[: len(listed) - listed.weights.count(0)]
     return SCHEMES[record.scheme].read_cost(names, payload_len=record.payload_len, whole=listed is not None)
 
 
@@ -209,10 +262,14 @@ def _set_aside_erasures(log: list[StepRecord], outcomes: list[Outcome | None]) -
 
 
 def _set_aside_copies(log: list[StepRecord], outcomes: list[Outcome | None]) -> None:
-    copies: dict[bytes, list[int]] = defaultdict(list)
+    first: dict[bytes, int] = {}
+    # Of the contexts that stand more than once, which are few, all places.
+    copies: dict[bytes, list[int]] = {}
     for i, record in enumerate(log):
         if outcomes[i] is None:
-            copies[record.context].append(i)
+            earliest = first.setdefault(record.context, i)
+            if earliest != i:
+                copies.setdefault(record.context, [earliest]).append(i)
     for places in copies.values():
         # A copy that has the whole list stands for those that have lost a part of it.
         kept = next((i for i in places if log[i].distribution is not None), places[0])

@@ -1,15 +1,14 @@
 """Weighs the candidates, and says what the log shows (spec, section 9, steps 6 and 7)."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from math import fsum, log2
+from math import log2
 from operator import index
 from typing import SupportsIndex
 
 from agentmark.core.costs import EVIDENCE_STEP
 from agentmark.core.evidence import NOISE_RATES, Evidence
 from agentmark.core.payload import PayloadLike, number_in_words, payload_to_int
-from agentmark.core.symbols import Reading
 from agentmark.core.theory import SMALLEST_RATE, false_positive_rate
 from agentmark.core.work_limit import DEFAULT_WORK_LIMIT
 from agentmark.errors import SettingError
@@ -17,10 +16,12 @@ from agentmark.identity.errors import RegistryError
 from agentmark.identity.registry import Registry
 from agentmark.verify.candidates import Candidate, Proposals, Route, Searcher
 from agentmark.verify.defaults import DEFAULT_THRESHOLD
-from agentmark.verify.intake import Intake, Outcome, Step
+from agentmark.verify.intake import Intake, Step
 from agentmark.verify.prices import Prices
+from agentmark.verify.readings import ReadingList, Readings
 from agentmark.verify.search.clean import eliminate
 from agentmark.verify.search.splice import SCORE_COST, Stretch, segment, windows
+from agentmark.verify.sorted_log import SortedLog
 from agentmark.verify.tamper import erasure_findings, tamper_findings
 from agentmark.verify.verdict import FoundIdentity, RunnerUp, Segment, StepFinding, Verdict
 from agentmark.verify.weighing import Weighed, Weighing
@@ -63,48 +64,59 @@ class Judge:
 
         `offered` are payloads to look at first: found in other logs, say. They cost what every payload costs.
         """
+        tampering = (*tamper_findings([step.record for step in intake.steps]), *erasure_findings(intake))
+        verdict = self.judged(SortedLog.of(intake, tampering=tampering), claim, offered=offered)
+        return replace(verdict, findings=tuple([_finding(step, verdict) for step in intake.steps]))
+
+    def judged(self, log: SortedLog, claim: PayloadLike = None, *, offered: Sequence[int] = ()) -> Verdict:
+        """The same without the records of the log, and without a finding on each of them."""
         work = Work(self.work_limit)
-        weighing = Weighing(self._searcher, intake, work)
+        weighing = Weighing(self._searcher, log, work)
         readings = weighing.readings
-        eliminated = eliminate(readings, intake.payload_len, work)
+        eliminated = eliminate(readings, log.payload_len, work)
         # (6) Look for payloads that may explain the steps. How one was found does not matter to its evidence.
-        claimed = self.claimed(claim, intake)
+        claimed = self.claimed(claim, log.payload_len, length_is_known=log.length_is_known)
         if claimed is not None:
             proposals = Proposals((Candidate(claimed, Route.CLAIM),))
         else:
             proposals = self._searcher.at_first_sight(
-                readings, intake.payload_len, work, eliminated=eliminated, offered=offered
+                readings, log.payload_len, work, eliminated=eliminated, offered=offered
             )
         weighing.add(proposals.candidates)
         if claimed is None:
             weighing.look_further(consistent=proposals.consistent)
 
         # (7) Judge each as a claim, with every identity that was tried paid for: whoever passes is named.
-        best = weighing.best
-        beaten = next((weighed for weighed in weighing.ranked[1:] if not weighed.passes), None)
+        ranked = weighing.ranked
+        best = ranked[0] if ranked else None
+        beaten = next((weighed for weighed in ranked[1:] if not weighed.passes), None)
+        found = weighing.found
+        against = 0 if best is None else len(best.said.contradicting)
         return Verdict(
-            payload_len=intake.payload_len,
+            payload_len=log.payload_len,
             threshold=self.threshold,
             consistent=_consistent(proposals, best, readings),
             candidate=None if best is None else best.payload,
             route=None if best is None else best.route,
             evidence_bits=0.0 if best is None else best.evidence.bits,
-            bits_paid=self.prices.of(None, intake.payload_len) if best is None else best.bits_paid,
-            ownership_bits=None if best is None else self._ownership(best.payload, intake, work).bits,
+            bits_paid=self.prices.of(None, log.payload_len) if best is None else best.bits_paid,
+            ownership_bits=None if best is None else self._ownership(best, log, work).bits,
             likely_noise=0.0 if best is None else best.evidence.likely_noise,
-            potential_bits=_potential_bits(readings),
+            potential_bits=readings.evidence_bits,
             rank=eliminated.rank,
             work=work.spent,
             work_spent=work.cut_short,
             work_limit=self.work_limit,
             work_needed=work.needed,
             holder=None if best is None or self._registry is None else self._registry.holder(best.payload),
-            found=tuple([self._found(weighed, intake.payload_len) for weighed in weighing.found]),
-            unexplained=len(weighing.unexplained(weighing.found or weighing.ranked[:1])),
+            found=tuple([self._found(weighed, log.payload_len) for weighed in found]),
+            unexplained=len(weighing.unexplained(found or ranked[:1])),
             runner_up=None if beaten is None else RunnerUp(beaten.evidence.bits),
-            keys_given=intake.keys_given,
-            tampering=(*tamper_findings([step.record for step in intake.steps]), *erasure_findings(intake)),
-            findings=tuple([_finding(step, best) for step in intake.steps]),
+            keys_given=log.keys_given,
+            tampering=log.tampering,
+            tally=log.tally,
+            agreeing=0 if best is None else len(readings) - against,
+            contradicting=against,
         )
 
     def segments(self, intake: Intake) -> tuple[Segment, ...]:
@@ -117,7 +129,7 @@ class Judge:
         # In a window that one identity dominates, a single rate in the middle of the range finds it.
         rates = searcher.rates[:1]
         for first, last in windows(len(readings)):
-            part = [reading for reading in readings[first:last] if reading is not None]
+            part = ReadingList([reading for reading in readings[first:last] if reading is not None])
             if work.left < EVIDENCE_STEP * len(part):
                 break
             proved = [payload for payload, surplus in found.items() if surplus >= -log2(self.threshold)]
@@ -146,7 +158,7 @@ class Judge:
     def _registry(self) -> Registry | None:
         return self.prices.registry
 
-    def claimed(self, claim: PayloadLike, intake: Intake) -> int | None:
+    def claimed(self, claim: PayloadLike, payload_len: int, *, length_is_known: bool = True) -> int | None:
         """The payload that is claimed: a name in the registry, or whatever a payload can be."""
         if claim is None:
             return None
@@ -157,40 +169,37 @@ class Judge:
                 fault = f"is not in the registry{like}; a claim is a name in it, or a number (0x2a)"
                 raise RegistryError(repr(claim), fault)
             return self._registry.named(claim).payload
-        if not intake.length_is_known:
+        if not length_is_known:
             # Nothing here is ours: whatever was claimed, no record speaks of it.
             return 0
         if isinstance(claim, SupportsIndex) and not isinstance(claim, bool):
             number = index(claim)
-            if not 0 <= number < 1 << intake.payload_len:
-                raise SettingError("claim", f"{number_in_words(number)} does not fit {intake.payload_len} bits")
+            if not 0 <= number < 1 << payload_len:
+                raise SettingError("claim", f"{number_in_words(number)} does not fit {payload_len} bits")
             return number
-        return payload_to_int(claim, intake.payload_len)[0]
+        return payload_to_int(claim, payload_len)[0]
 
-    def evidence(self, readings: Sequence[Reading], payload: int, work: Work) -> Evidence:
+    def evidence(self, readings: Readings, payload: int, work: Work) -> Evidence:
         """What the steps say for a payload."""
         return self._searcher.evidence(readings, payload, work)
 
-    def proposed(self, readings: list[Reading], payload_len: int, work: Work) -> list[int]:
+    def proposed(self, readings: Readings, payload_len: int, work: Work) -> list[int]:
         """Payloads that may explain these steps, likeliest not first."""
         proposals = self._searcher.propose(readings, payload_len, work)
         return list(dict.fromkeys([candidate.payload for candidate in proposals.candidates]))
 
-    def recognised(self, intake: Intake, payloads: Sequence[int]) -> list[int]:
+    def recognised(self, log: SortedLog, payloads: Sequence[int]) -> list[int]:
         """Those of these payloads that this log would name. Linear in the log, and cheap for hundreds of payloads."""
-        return self._searcher.recognised(intake.readings, payloads, intake.payload_len, Work(self.work_limit))
+        return self._searcher.recognised(log.readings, payloads, log.payload_len, Work(self.work_limit))
 
-    def _ownership(self, payload: int, intake: Intake, work: Work) -> Evidence:
-        """Evidence that the log was made with this key at all, for the payload."""
+    def _ownership(self, best: Weighed, log: SortedLog, work: Work) -> Evidence:
+        """Evidence that the log was made with this key at all, for the payload.
+
+        Over keys the payload leads to the logged behavior with probability P_t(b_t): the full surprisal counts.
+        """
         ownership = Evidence(self.noise_rates)
-        work.spend(EVIDENCE_STEP * len(intake.steps))
-        for step in sorted(intake.steps, key=lambda step: step.record.context):
-            distribution = step.record.distribution
-            if distribution is None or step.outcome not in (Outcome.USED, Outcome.IMPOSSIBLE):
-                continue
-            # Over keys the payload leads to the logged behavior with probability P_t(b_t): the full surprisal counts.
-            agrees = step.reading is not None and step.reading.e_value(payload) > 0
-            ownership.update(1 / distribution.probability(step.record.behavior) if agrees else 0.0)
+        work.spend(EVIDENCE_STEP * log.tally.records)
+        ownership.update_counts(log.ownership(best.said.contradicting))
         return ownership
 
     def _found(self, weighed: Weighed, payload_len: int) -> FoundIdentity:
@@ -205,7 +214,7 @@ class Judge:
             bits_paid=weighed.bits_paid,
             false_positive_rate=false_positive_rate(weighed.surplus),
             # Whoever is accepted has a step at least, whatever rounding says.
-            at_least_steps=max(weighed.evidence.least_steps(weighed.e_values, needed), 1),
+            at_least_steps=max(weighed.evidence.least_steps(weighed.said.counts, needed), 1),
         )
 
     def _segment(self, stretch: Stretch, intake: Intake) -> Segment:
@@ -226,29 +235,24 @@ class Judge:
         )
 
 
-def _consistent(proposals: Proposals, best: Weighed | None, readings: Sequence[Reading]) -> bool | None:
+def _consistent(proposals: Proposals, best: Weighed | None, readings: Readings) -> bool | None:
     """Whether one payload explains every step: as the search has settled it, or as the best candidate shows."""
-    if not any(reading.evidence_bits > 0 for reading in readings):
+    if not readings.evidence_bits > 0:
         # Steps that say nothing are explained by everyone, and settle nothing.
         return None
     if proposals.consistent is not None or best is None:
         return proposals.consistent
-    if all(reading.e_value(best.payload) > 0 for reading in readings):
+    if not len(best.said.contradicting):
         return True
     # A candidate that most steps support and some rule out leaves no room for another that all support.
     return False if best.surplus > 0 else None
 
 
-def _potential_bits(readings: Iterable[Reading]) -> float:
-    """What the steps would say if every one agreed."""
-    return fsum([reading.evidence_bits for reading in readings])
-
-
-def _finding(step: Step, best: Weighed | None) -> StepFinding:
+def _finding(step: Step, verdict: Verdict) -> StepFinding:
     if step.reading is None:
         return StepFinding(step.record, step.outcome)
-    if best is None:
+    if verdict.candidate is None:
         return StepFinding(step.record, step.outcome, step.reading.evidence_bits)
-    e_value = step.reading.e_value(best.payload)
-    noise = max(best.evidence.likely_noise, 0.001)
+    e_value = step.reading.e_value(verdict.candidate)
+    noise = max(verdict.likely_noise, 0.001)
     return StepFinding(step.record, step.outcome, log2((1 - noise) * e_value + noise), agrees=e_value > 0)

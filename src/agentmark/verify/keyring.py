@@ -36,7 +36,11 @@ class Keyring:
 
     def key_for(self, record: StepRecord) -> SharedKey | None:
         """None for a record of another key: its randomness is not ours to recompute."""
-        return self._any_key or self._by_id.get(record.key_id)
+        return self.key_of(record.key_id)
+
+    def key_of(self, key_id: str) -> SharedKey | None:
+        """The key that reads the records that name this one."""
+        return self._any_key or self._by_id.get(key_id)
 
     def strangers(self) -> "Keyring":
         """Fresh random keys in place of these: what they find in a log is what a stranger's key finds in it."""

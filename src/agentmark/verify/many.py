@@ -14,7 +14,7 @@ so one that is named in one log is looked for in all others.
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from math import fsum, log2
+from math import log2
 
 from agentmark.core.payload import PayloadLike
 from agentmark.verify.correction import Correction
@@ -22,6 +22,7 @@ from agentmark.verify.intake import Intake
 from agentmark.verify.judge import Judge
 from agentmark.verify.pooling import ShortLog, WeighedPool, pool_short_logs
 from agentmark.verify.roll import By, Pool, Roll, RollRow
+from agentmark.verify.sorted_log import SortedLog
 from agentmark.verify.state import LogState
 from agentmark.verify.verdict import Verdict
 from agentmark.verify.verifier import Verifier
@@ -127,7 +128,7 @@ class _Questions:
     ) -> "_Questions":
         usable = tuple([i for i, intake in enumerate(intakes) if intake.used])
         # The most that any payload can have: what is too short by this is never named alone, whatever is drawn.
-        potential = {i: fsum([reading.most_bits for reading in intakes[i].readings]) for i in usable}
+        potential = {i: intakes[i].readings.most_bits for i in usable}
 
         def too_short(questions: int) -> list[int]:
             prices = judge.prices.for_tries(correction.tries_paid(questions))
@@ -190,7 +191,7 @@ class _Looks:
         for i in self._open() if found else ():
             intake = self._intakes[i]
             offered = [payload for payload, payload_len in found if payload_len == intake.payload_len]
-            known = judge.recognised(intake, offered)
+            known = judge.recognised(SortedLog.of(intake), offered)
             if known:
                 self._verdicts[i] = judge.verdict(intake, offered=known)
 

@@ -16,6 +16,7 @@ from agentmark.core.symbols import Reading
 from agentmark.core.theory import false_positive_rate
 from agentmark.verify.intake import Intake
 from agentmark.verify.judge import Judge
+from agentmark.verify.readings import ReadingList
 from agentmark.verify.search.registry_scan import scan
 from agentmark.verify.state import LogState
 from agentmark.verify.work import Work
@@ -73,11 +74,11 @@ def pool_short_logs(
     Candidates are the names of the registry; without one, what was found in other logs (`offered`) and what a search
     over the steps of all short logs proposes. What the search may cost is one work limit.
     """
-    together, parts = _readings(logs, payload_len)
+    _, parts = _readings(logs, payload_len)
     readings = {log.row: part for log, part in zip(logs, parts, strict=True)}
     work = Work(judge.work_limit)
     weighing = _Weighing(judge, readings, payload_len, claimed=claim is not None, work=work)
-    claimed = judge.claimed(claim, together)
+    claimed = judge.claimed(claim, payload_len)
     if claimed is not None:
         return [weighing.of(claimed)]
     registry = judge.prices.registry
@@ -87,7 +88,7 @@ def pool_short_logs(
     found = {payload: weighing.of(payload) for payload, length in offered if length == payload_len}
     for _ in range(MOST_SEARCHES):
         explained = {row for pool in found.values() if pool.passes(judge.threshold) for row in pool.explains}
-        left = [reading for row, part in readings.items() if row not in explained for reading in part]
+        left = ReadingList([reading for row, part in readings.items() if row not in explained for reading in part])
         fresh = [payload for payload in judge.proposed(left, payload_len, work) if payload not in found]
         for payload in fresh:
             found[payload] = weighing.of(payload)
@@ -138,7 +139,10 @@ class _Weighing:
 
     def of(self, payload: int) -> WeighedPool:
         prices = self._judge.prices
-        bits = {row: self._judge.evidence(part, payload, self._work).bits for row, part in self._readings.items()}
+        bits = {
+            row: self._judge.evidence(ReadingList(part), payload, self._work).bits
+            for row, part in self._readings.items()
+        }
         by_share = [sum([_factor(share, mine) for mine in bits.values()]) for share in SHARES]
         top = max(by_share)
         weights = [exp2(total - top) for total in by_share]

@@ -15,22 +15,12 @@ from typing import Self
 
 from agentmark.core.errors import StateError
 from agentmark.record import RecordError, StepRecord
-from agentmark.verify.intake import Intake, Outcome, Step, read_record, sort_out
+from agentmark.verify.intake import READ_OUTCOMES, Intake, Outcome, Step, read_record, sort_out
 from agentmark.verify.keyring import CHECK_SIZE, Keyring
 from agentmark.verify.reading_bytes import Source, count_bytes, framed, read_reading, reading_parts
 from agentmark.verify.work import Work
 
 _MAGIC = b"AMST\x01"
-# One byte tells which outcome: the order of the members is the format. These are what reading one record can come to;
-# the others need the whole log, and are no part of a state.
-_OUTCOMES = (
-    Outcome.USED,
-    Outcome.IMPOSSIBLE,
-    Outcome.UNREADABLE,
-    Outcome.UNMARKED,
-    Outcome.OTHER_KEY,
-    Outcome.NOT_READ,
-)
 
 
 class LogState:
@@ -68,7 +58,7 @@ class LogState:
         reading. Big-endian."""
         parts = [_MAGIC, (self._keys_check or b"").ljust(CHECK_SIZE, b"\0"), count_bytes(len(self._steps))]
         for step in self._steps:
-            parts += [bytes([_OUTCOMES.index(step.outcome)]), framed(step.record.to_json().encode("utf-8"))]
+            parts += [bytes([READ_OUTCOMES.index(step.outcome)]), framed(step.record.to_json().encode("utf-8"))]
             parts += reading_parts(step.reading)
         return b"".join(parts)
 
@@ -119,9 +109,9 @@ def _reads_alike(known: StepRecord, record: StepRecord) -> bool:
 
 def _step(source: Source, where: str) -> Step:
     number = source.byte()
-    if number >= len(_OUTCOMES):
+    if number >= len(READ_OUTCOMES):
         raise StateError(f"record {where}: unknown outcome {number}")
-    outcome = _OUTCOMES[number]
+    outcome = READ_OUTCOMES[number]
     try:
         record = StepRecord.from_json(source.framed(), where=where)
     except RecordError as error:

@@ -4,7 +4,6 @@ A verdict is for the holder of the key: it tells of every record. `Verdict.for_s
 """
 
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from decimal import ROUND_CEILING, Context
 from enum import StrEnum
@@ -18,7 +17,7 @@ from agentmark.identity.registry import Identity
 from agentmark.record import StepRecord
 from agentmark.text import counted, is_or_are, listed
 from agentmark.verify.candidates import Route
-from agentmark.verify.intake import Outcome, reading_cost
+from agentmark.verify.intake import LISTED_KEYS, OtherKeys, Outcome, Tally
 from agentmark.verify.stranger import LISTED, NamedIdentity, StrangerView, name_of, name_parts, payload_digits
 
 _TWO_DIGITS_UP = Context(prec=2, rounding=ROUND_CEILING)
@@ -155,12 +154,18 @@ class Verdict:
     keys_given: tuple[str, ...] = ()
     # What the log shows of tampering, in sentences. The mark is read all the same.
     tampering: tuple[str, ...] = ()
+    # What became of the records, in numbers.
+    tally: Tally = field(default_factory=Tally, repr=False)
+    # Used steps that agree with the candidate, and those that do not.
+    agreeing: int = 0
+    contradicting: int = 0
+    # What became of each record. Where many logs are judged at once they are left out.
     findings: tuple[StepFinding, ...] = field(default=(), repr=False)
 
     @property
     def schemes(self) -> tuple[str, ...]:
         """Schemes of the used steps."""
-        return tuple(sorted({finding.record.scheme for finding in self.findings if finding.outcome is Outcome.USED}))
+        return self.tally.schemes
 
     @property
     def surplus(self) -> float:
@@ -214,7 +219,7 @@ class Verdict:
     @property
     def key_ids(self) -> tuple[str, ...]:
         """The keys that the used steps state."""
-        return tuple(sorted({finding.record.key_id for finding in self.findings if finding.outcome is Outcome.USED}))
+        return self.tally.key_ids
 
     @property
     def text(self) -> str | None:
@@ -224,26 +229,16 @@ class Verdict:
     @property
     def counts(self) -> Counter[Outcome]:
         """How many records met which outcome."""
-        return Counter(finding.outcome for finding in self.findings)
-
-    @property
-    def agreeing(self) -> int:
-        """Used steps that agree with the candidate."""
-        return sum(finding.agrees is True for finding in self.findings)
-
-    @property
-    def contradicting(self) -> int:
-        """Used steps that do not."""
-        return sum(finding.agrees is False for finding in self.findings)
+        return Counter(self.tally.counts)
 
     @property
     def context_mismatches(self) -> int:
         """Records whose raw context is not that of their digest."""
-        return sum(finding.record.context_matches() is False for finding in self.findings)
+        return self.tally.mismatches
 
     @property
     def record_count(self) -> int:
-        return len(self.findings)
+        return self.tally.records
 
     @property
     def bits_needed(self) -> float | None:
@@ -343,7 +338,7 @@ class Verdict:
 
     def _nothing_used(self) -> str:
         counts = self.counts
-        if not self.findings:
+        if not self.record_count:
             return "the log is empty: it holds no record"
         if counts[Outcome.IMPOSSIBLE]:
             count = counts[Outcome.IMPOSSIBLE]
@@ -356,15 +351,14 @@ class Verdict:
 
     def _other_keys(self) -> str:
         """With which keys the records were made that none of the keys given reads."""
-        stated = Counter([finding.record.key_id for finding in self.findings if finding.outcome is Outcome.OTHER_KEY])
-        if not stated:
+        count = self.counts[Outcome.OTHER_KEY]
+        if not count:
             return ""
-        commonest = sorted(stated, key=lambda key_id: (-stated[key_id], key_id))
-        if stated.total() == self.record_count:
-            made = "it was made" if self.record_count == 1 else "they were made"
+        if count == self.record_count:
+            made = "it was made" if count == 1 else "they were made"
         else:
-            made = f"{stated.total():,} {'was' if stated.total() == 1 else 'were'} made"
-        return f": {made} with {_keys(commonest)}{self._keys_given()}"
+            made = f"{count:,} {'was' if count == 1 else 'were'} made"
+        return f": {made} with {_keys(self.tally.other_keys)}{self._keys_given()}"
 
     def _keys_given(self) -> str:
         if not self.keys_given:
@@ -425,12 +419,12 @@ class Verdict:
     def work_note(self) -> str | None:
         """What the work limit left undone, and what can be done about it; None if that could make no difference."""
         notes = []
-        unread = [finding.record for finding in self.findings if finding.outcome is Outcome.NOT_READ]
+        unread = self.counts[Outcome.NOT_READ]
         if unread:
-            was, them = ("was", "it") if len(unread) == 1 else ("were", "them all")
-            enough = _round_up(self.work_limit + sum([reading_cost(record) for record in unread]))
+            was, them = ("was", "it") if unread == 1 else ("were", "them all")
+            enough = _round_up(self.work_limit + self.tally.unread_cost)
             notes.append(
-                f"{len(unread):,} of {counted(self.record_count, 'record')} {was} not read, because the work limit was "
+                f"{unread:,} of {counted(self.record_count, 'record')} {was} not read, because the work limit was "
                 f"reached; a work limit of {enough} reads {them}"
             )
         # Steps that say too little to name anyone would not name anyone after a longer search.
@@ -535,8 +529,9 @@ def rate_text(rate: float) -> str:
     return f"{rounded:.1e}" if rounded < PLAIN_FROM else f"{rounded:g}"
 
 
-def _keys(ids: Sequence[str]) -> str:
-    return f"key{'s' if len(ids) > 1 else ''} {listed([_shortened(key_id) for key_id in ids], LISTED)}"
+def _keys(stated: OtherKeys) -> str:
+    names = [_shortened(key_id) for key_id in stated.commonest]
+    return f"key{'s' if stated.count > 1 else ''} {listed(names, LISTED_KEYS, total=stated.count)}"
 
 
 def _shortened(key_id: str) -> str:

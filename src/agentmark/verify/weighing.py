@@ -7,14 +7,14 @@ on every step of the log, with its own price, and whoever passes is named.
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from math import fsum, log2
+from math import log2
 
 from agentmark.core.costs import E_VALUE, EVIDENCE_STEP
 from agentmark.core.evidence import Evidence
-from agentmark.core.symbols import Reading
 from agentmark.core.theory import false_positive_rate
 from agentmark.verify.candidates import MOST_FOUND, Candidate, Route, Searcher
-from agentmark.verify.intake import Intake
+from agentmark.verify.readings import EValues, Readings
+from agentmark.verify.sorted_log import SortedLog
 from agentmark.verify.work import Work
 
 # No more than this share of the work goes into sessions by themselves.
@@ -35,16 +35,16 @@ class Weighed:
     bits_paid: float
     surplus: float
     passes: bool
-    # At each step of the log.
-    e_values: list[float]
+    # What each step of the log says for it.
+    said: EValues
 
 
 class Weighing:
     """What all steps of a log say for each candidate that was brought."""
 
-    def __init__(self, searcher: Searcher, intake: Intake, work: Work) -> None:
-        self.readings = intake.readings
-        self._intake = intake
+    def __init__(self, searcher: Searcher, log: SortedLog, work: Work) -> None:
+        self.readings = log.readings
+        self._log = log
         self._searcher = searcher
         self._work = work
         self._weighed: dict[int, Weighed] = {}
@@ -79,40 +79,47 @@ class Weighing:
         identities that a verdict names.
         """
         best = self.best
-        if not self._searcher.rates or not self._could_name or (best is not None and not self.unexplained([best])):
+        if not self._searcher.rates or not self._could_name or (best is not None and not len(self.unexplained([best]))):
             return
         # (a) Every name that has enough on the steps that the best, once it is proved, does not explain.
-        self._add_within_work(self._searcher.names_above(self.unexplained(self.found[:1]), self._work))
+        self._add_within_work(self._searcher.names_above(self._unexplained(self.found[:1]), self._work))
         # (b) Sessions, and the steps of each key, that nobody explains yet: most are one agent's own, and clean.
         if consistent is not True:
             self._look_at_parts()
         # (c) Everything together, where nobody was found so.
         if not self.found:
-            self.add(self._searcher.noisy(self.readings, self._intake.payload_len, self._work))
+            self.add(self._searcher.noisy(self.readings, self._log.payload_len, self._work))
         # (d) What is left when those who were found have been taken out, until nobody more passes.
-        while 0 < len(self.found) < MOST_FOUND and self.add(self._beside(self.unexplained(self.found))):
+        while 0 < len(self.found) < MOST_FOUND and self.add(self._beside(self._unexplained(self.found))):
             pass
 
-    def unexplained(self, found: Sequence[Weighed]) -> list[Reading]:
+    def unexplained(self, found: Sequence[Weighed]) -> Sequence[int]:
+        """The places of the steps that contradict all of these."""
+        if not found:
+            return range(len(self.readings))
+        rest = found[0].said.contradicting
+        for weighed in found[1:]:
+            others = set(weighed.said.contradicting)
+            rest = [i for i in rest if i in others]
+        return rest
+
+    def _unexplained(self, found: Sequence[Weighed]) -> Readings:
         """The steps that contradict all of these."""
-        rest: Iterable[int] = range(len(self.readings))
-        for weighed in found:
-            rest = [i for i in rest if not weighed.e_values[i] > 0]
-        return [self.readings[i] for i in rest]
+        return self.readings.take(self.unexplained(found)) if found else self.readings
 
     @property
     def _could_name(self) -> bool:
         """Whether the steps say enough to name anyone, if there were one with whom they all agree."""
-        cheapest = self._searcher.prices.of(None, self._intake.payload_len)
-        return fsum([reading.most_bits for reading in self.readings]) >= cheapest - log2(self._searcher.threshold)
+        cheapest = self._searcher.prices.of(None, self._log.payload_len)
+        return self.readings.most_bits >= cheapest - log2(self._searcher.threshold)
 
     def _look_at_parts(self) -> None:
-        payload_len = self._intake.payload_len
+        payload_len = self._log.payload_len
         work = self._work.share(PARTS_SHARE)
-        for part in self._intake.parts:
+        for part in self._log.parts():
             if len(self.found) >= MOST_FOUND or work.cut_short:
                 break
-            if fsum([reading.evidence_bits for reading in part]) < payload_len + PART_SURPLUS:
+            if part.evidence_bits < payload_len + PART_SURPLUS:
                 continue
             if not work.take(E_VALUE * len(part) * (1 + len(self.found))) or self._is_explained(part):
                 continue
@@ -120,14 +127,14 @@ class Weighing:
             self._add_within_work(candidates)
         self._work.spend(work.spent)
 
-    def _is_explained(self, part: Sequence[Reading]) -> bool:
+    def _is_explained(self, part: Readings) -> bool:
         """Whether one of those found explains every step of a part."""
-        return any(all(reading.e_value(weighed.payload) > 0 for reading in part) for weighed in self.found)
+        return any(not len(part.e_values(weighed.payload).contradicting) for weighed in self.found)
 
-    def _beside(self, rest: list[Reading]) -> list[Candidate]:
+    def _beside(self, rest: Readings) -> list[Candidate]:
         """Candidates for the steps that nobody explains, if these alone could name somebody."""
-        payload_len = self._intake.payload_len
-        if fsum([reading.evidence_bits for reading in rest]) < payload_len - log2(self._searcher.threshold):
+        payload_len = self._log.payload_len
+        if rest.evidence_bits < payload_len - log2(self._searcher.threshold):
             return []
         # With a registry its names have been looked at already: somebody whom it does not know is rare.
         work = self._work.share(1.0 if self._searcher.prices.registry is None else UNKNOWN_SHARE)
@@ -151,11 +158,11 @@ class Weighing:
     def _weigh(self, candidate: Candidate) -> Weighed:
         prices = self._searcher.prices
         claimed = candidate.route is Route.CLAIM
-        paid = prices.of_claim if claimed else prices.of(candidate.payload, self._intake.payload_len)
+        paid = prices.of_claim if claimed else prices.of(candidate.payload, self._log.payload_len)
         self._work.spend(EVIDENCE_STEP * len(self.readings))
-        e_values = [reading.e_value(candidate.payload) for reading in self.readings]
+        said = self.readings.e_values(candidate.payload)
         evidence = Evidence(self._searcher.noise_rates)
-        evidence.update_all(e_values)
+        evidence.update_counts(said.counts)
         surplus = evidence.bits - paid
         passes = false_positive_rate(surplus) <= self._searcher.threshold
-        return Weighed(candidate.payload, candidate.route, evidence, paid, surplus, passes, e_values)
+        return Weighed(candidate.payload, candidate.route, evidence, paid, surplus, passes, said)

@@ -5,6 +5,7 @@ gives the same verdict on any machine. Cutting a search short costs power and no
 the price of all that could have been named, however it was found and whatever was left untried.
 """
 
+from collections.abc import Iterable
 from math import ceil
 
 from agentmark.core.work_limit import DEFAULT_WORK_LIMIT
@@ -51,6 +52,10 @@ class Work:
             return False
         self._spent += operations
         return True
+
+    def take_each(self, operations: Iterable[float]) -> list[bool]:
+        """`take` for each of these, one after the other: which were done."""
+        return [self.take(some) for some in operations]
 
     def spend(self, operations: float) -> None:
         """What is done in any case: it is bounded by the size of the log, and its price is due all the same."""

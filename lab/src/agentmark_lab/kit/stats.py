@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil, exp, factorial, lgamma, log, sqrt
-from statistics import fmean, stdev
+from statistics import fmean, stdev, variance
 
 from agentmark.core.statistics import Interval, normal_quantile, wilson_interval
 
@@ -248,6 +248,13 @@ def bernstein_margin(variance: float, largest: float, trials: int, *, confidence
     budget = log(2 / (1 - confidence))
     skew = largest * budget / 3
     return (skew + sqrt(skew * skew + 2 * trials * variance * budget)) / trials
+
+
+def empirical_bernstein_margin(values: Sequence[float], width: float, *, confidence: float = 0.95) -> float:
+    """The same from the values' own spread (Maurer and Pontil 2009): independent, and in an interval of this width."""
+    budget = log(4 / (1 - confidence))
+    count = len(values)
+    return sqrt(2 * variance(values) * budget / count) + 7 * width * budget / (3 * (count - 1))
 
 
 def student_quantile(confidence: float, degrees: int) -> float:

@@ -8,9 +8,7 @@ from collections.abc import Iterable
 
 from agentmark.core.cyclic_shift import cyclic_shift_decode, cyclic_shift_encode, short_len
 from agentmark.core.distribution import BehaviorDistribution, Probabilities
-from agentmark.core.prf import F_PAD
-from agentmark.core.rlnc import pad_bits
-from agentmark.core.scheme_f import draw_bin
+from agentmark.core.scheme_f import draw_bin, pad_bits, step_bits
 from agentmark.embed.session import Choice
 from agentmark.keys.shared import SharedKey
 from agentmark.policies.chooser import PeerLog
@@ -31,13 +29,13 @@ class RepetitionSession:
 
     def choose(self, weights: Probabilities) -> Choice:
         distribution = BehaviorDistribution.quantise(weights)
-        step_key = self._key.step_key(self._log.next_context(), len(self._bits))
-        chosen = draw_bin(distribution, step_key)
+        drawn = step_bits(self._key.step_key(self._log.next_context(), len(self._bits)))
+        chosen = draw_bin(distribution, drawn)
         count = short_len(chosen.size) + 1
         coming = 0
         for i in range(count):
             coming = coming << 1 | self._bits[(self._pointer + i) % len(self._bits)]
-        position, spent = cyclic_shift_encode(coming ^ pad_bits(step_key, F_PAD, count), chosen.size, chosen.shift)
+        position, spent = cyclic_shift_encode(coming ^ pad_bits(drawn, count), chosen.size, chosen.shift)
         self._pointer = (self._pointer + spent.length) % len(self._bits)
         return self._log.write(distribution, distribution.behaviors[position])
 
@@ -48,12 +46,12 @@ def surviving_bits(records: Iterable[StepRecord], key: SharedKey) -> str:
     for record in records:
         if record.distribution is None:
             continue
-        step_key = key.step_key(record.context, record.payload_len)
-        chosen = draw_bin(record.distribution, step_key)
+        drawn = step_bits(key.step_key(record.context, record.payload_len))
+        chosen = draw_bin(record.distribution, drawn)
         position = record.distribution.position(record.behavior)
         if position < chosen.size:
             code = cyclic_shift_decode(position, chosen.size, chosen.shift)
-            unmasked = code.bits ^ pad_bits(step_key, F_PAD, code.length)
+            unmasked = code.bits ^ pad_bits(drawn, code.length)
             stream.append(f"{unmasked:0{code.length}b}" if code.length else "")
     return "".join(stream)
 

@@ -57,6 +57,11 @@ def laid_out(packed: Stream, path: Path, table: FormatTable, meter: Meter) -> tu
     return layout, rewound(head, packed)
 
 
+def is_record_lines(head: bytes, table: FormatTable) -> bool:
+    """Whether a file that begins so, and is longer, is read as AgentMark's own lines."""
+    return _layout_of(head, table, whole=False) is Layout.RECORD_LINES
+
+
 def _layout_of(head: bytes, table: FormatTable, *, whole: bool) -> Layout | None:
     """What the beginning of a file says. None: more is needed to say."""
     start = head.lstrip()

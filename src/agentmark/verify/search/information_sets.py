@@ -14,6 +14,7 @@ from random import Random
 from agentmark.core.costs import E_VALUE, GUESS, SHUFFLED_STEP, basis_cost, guess_bits, guess_cost, set_trial_cost
 from agentmark.core.linear import LinearSystem
 from agentmark.core.symbols import SYMBOL_BITS, SymbolSet
+from agentmark.verify.readings import Readings, as_readings
 from agentmark.verify.search.symbols import PACKED_CHECKS, GuessPlan
 from agentmark.verify.work import Work
 
@@ -43,18 +44,24 @@ class Likely:
         return self.level >= SCREEN_LEVEL
 
 
-def likely_payloads(readings: Sequence[SymbolSet], payload_len: int, *, rng: Random, work: Work) -> Iterator[Likely]:
-    """Payloads that stand out, as they are found; at the end the best of the others, if none did."""
-    telling = sorted(
-        [reading for reading in readings if reading.rows and reading.evidence_bits > 0],
-        key=lambda reading: -reading.evidence_bits,
-    )
-    single = [reading for reading in telling if reading.symbol_count == 1]
+def likely_payloads(
+    readings: Readings | Sequence[SymbolSet], payload_len: int, *, rng: Random, work: Work
+) -> Iterator[Likely]:
+    """Payloads that stand out, as they are found; at the end the best of the others, if none did.
+
+    Steps that weigh every symbol have no part in it.
+    """
+    readings = as_readings(readings)
+    # A step that leaves every symbol says nothing.
+    says = {shape: count for shape, count in readings.shapes.items() if 0 < shape[1] < 1 << shape[0]}
     best: Likely | None = None
     decoders = []
-    if sum([len(reading.rows) for reading in single]) > payload_len:
-        decoders.append(_linear(single, payload_len, rng, work))
-    if len(single) < len(telling):
+    if sum([rows * count for (rows, symbols), count in says.items() if symbols == 1]) > payload_len:
+        most = max(TELLING_STEPS, EQUATION_TIMES * payload_len)
+        decoders.append(_linear(_hard(readings, readings.by_evidence(most, single=True)), payload_len, rng, work))
+    if any(symbols > 1 for _, symbols in says):
+        soft = sum([count for (_, symbols), count in readings.shapes.items() if not symbols])
+        telling = _hard(readings, readings.by_evidence(TELLING_STEPS + soft))
         decoders.append(_guessing(telling[:TELLING_STEPS], payload_len, rng, work))
     seen: set[int] = set()
     for decoder in decoders:
@@ -66,6 +73,12 @@ def likely_payloads(readings: Sequence[SymbolSet], payload_len: int, *, rng: Ran
                 best = likely
     if best is not None and not seen:
         yield best
+
+
+def _hard(readings: Readings, places: Sequence[int]) -> list[SymbolSet]:
+    """The steps at these places that say something, but for those that weigh every symbol."""
+    chosen = readings.take(places)
+    return [reading for reading in chosen if isinstance(reading, SymbolSet) and reading.evidence_bits > 0]
 
 
 # Equations -----------------------------------------------------------------------------------------------------------

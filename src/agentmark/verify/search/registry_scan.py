@@ -14,6 +14,7 @@ from typing import Any
 from agentmark.core.costs import E_VALUE, PLANE, PLANE_BIT
 from agentmark.core.rlnc import row_parities
 from agentmark.core.symbols import Reading, SymbolSet
+from agentmark.verify.readings import Readings, Shape, as_readings
 from agentmark.verify.search.telling import ENOUGH_TIMES, most_telling
 from agentmark.verify.work import Work
 
@@ -67,7 +68,7 @@ class _Columns:
 
 def scan(
     payloads: Sequence[int],
-    readings: Sequence[Reading],
+    readings: Readings | Sequence[Reading],
     *,
     payload_len: int,
     noise: Sequence[float],
@@ -81,7 +82,7 @@ def scan(
 
 def scan_above(
     payloads: Sequence[int],
-    readings: Sequence[Reading],
+    readings: Readings | Sequence[Reading],
     *,
     payload_len: int,
     noise: Sequence[float],
@@ -110,29 +111,32 @@ def scan_above(
     return list(found)
 
 
-def _told(names: int, readings: Sequence[Reading], *, payload_len: int, rates: int, work: Work) -> tuple[Reading, ...]:
+def _told(
+    names: int, readings: Readings | Sequence[Reading], *, payload_len: int, rates: int, work: Work
+) -> list[Reading]:
     """The steps that say most, as many as the work allows, paid for."""
-    has_soft = any(not isinstance(reading, SymbolSet) for reading in readings)
+    readings = as_readings(readings)
+    has_soft = any(not symbols for _, symbols in readings.shapes)
 
-    def cost_of(reading: Reading) -> float:
+    def cost_of(shape: Shape) -> float:
         if has_soft:
             return rates * _table_cost(names, payload_len)
-        return _planes_cost(reading, names, payload_len, rates)
+        return _planes_cost(shape, names, payload_len, rates)
 
     work.spend(payload_len * names * 0.004)
     told = most_telling(readings, min(SCAN_SHARE * work.limit, work.left), cost_of, at_least=FEWEST_STEPS)
     work.spend(told.cost)
     if told.left_out and told.bits < ENOUGH_TIMES * log2(2 * names):
         work.refuse(told.left_out)
-    return told.readings
+    return list(told.readings)
 
 
-def _planes_cost(reading: Reading, names: int, payload_len: int, rates: int) -> float:
+def _planes_cost(shape: Shape, names: int, payload_len: int, rates: int) -> float:
     """Sums of rows, the tree of the step's symbols, and a counter for each rate."""
-    width = len(reading.rows)
+    width, symbols = shape
     if names <= FEW_NAMES:
         return E_VALUE * names + 60 * rates * PLANE
-    leaves = min(1 << width, 256) if isinstance(reading, SymbolSet) and reading.symbol_count > 1 else width
+    leaves = min(1 << width, 256) if symbols > 1 else width
     operations = width * (payload_len / GROUP_BITS) + 3 * leaves + 60 * rates
     return operations * (PLANE + PLANE_BIT * names)
 

@@ -14,10 +14,14 @@ from agentmark.core.costs import E_VALUE, GUESS, basis_cost, guess_bits, guess_c
 from agentmark.core.linear import LinearSystem
 from agentmark.core.rlnc import row_parities
 from agentmark.core.symbols import SYMBOL_BITS, SYMBOL_COUNT, SymbolSet
+from agentmark.verify.readings import Readings, as_readings
 from agentmark.verify.work import Work
 
 # How many other steps are checked by the XOR itself, before a guess is looked at in full.
 PACKED_CHECKS = 3
+# So many steps are checked one after the other, those with the fewest symbols first: a guess that passes is hardly ever
+# wrong, and the rest of a long log is checked at once.
+FIRST_CHECKS = 4096
 _SYMBOL_MASK = SYMBOL_COUNT - 1
 
 
@@ -39,39 +43,61 @@ class SearchResult:
         return self.payloads[0] if len(self.payloads) == 1 else None
 
 
-def search_payloads(system: LinearSystem, constraints: Sequence[SymbolSet], work: Work) -> SearchResult:
-    """Every payload that satisfies the linear system and all constraints, if there is enough work left for it."""
-    ordered = sorted(constraints, key=lambda constraint: constraint.symbol_count)
-    if not affordable(system, ordered, work):
+def search_payloads(system: LinearSystem, readings: Readings | Sequence[SymbolSet], work: Work) -> SearchResult:
+    """Every payload that satisfies the linear system and all steps that leave several symbols, if there is enough work
+    left for it. Steps that leave one symbol are the system's."""
+    readings = as_readings(readings)
+    several = sum([count for (_, symbols), count in readings.shapes.items() if symbols > 1])
+    ordered = _sets(readings, max(FIRST_CHECKS, system.payload_len + 1))
+    narrow = all(rows <= SYMBOL_BITS for rows, symbols in readings.shapes if symbols > 1)
+    if not _affordable(system, ordered, work, narrow=narrow):
         return SearchResult((), over_limit=True)
     plan = GuessPlan(system, ordered)
+    if not plan.determined and several > len(ordered):
+        ordered = _sets(readings, several)
+        plan = GuessPlan(system, ordered)
     if not plan.determined:
         return SearchResult((), undetermined=True)
     if not work.take(GUESS * plan.guesses):
         return SearchResult((), over_limit=True)
     checks = plan.unsettled(ordered)
+    rest = several - len(ordered)
     payloads: list[int] = []
     for payload in plan.payloads(checks[:PACKED_CHECKS]):
-        agrees = True
-        for check in checks[PACKED_CHECKS:]:
-            # The guesses are counted beforehand, the checks as they come: a log may be made to need many.
-            if not work.take(E_VALUE):
-                return SearchResult((), over_limit=True)
-            agrees = check.allows(payload)
-            if not agrees:
-                break
+        agrees = _agrees(payload, checks[PACKED_CHECKS:], work)
+        if agrees and rest:
+            # Who explains so many steps nearly always explains the rest: they are asked all at once.
+            agrees = not len(readings.e_values(payload).contradicting) if work.take(E_VALUE * rest) else None
+        if agrees is None:
+            return SearchResult((), over_limit=True)
         if agrees:
             payloads.append(payload)
-            if len(payloads) == 2:
-                break
+        if len(payloads) == 2:
+            break
     return SearchResult(tuple(payloads))
 
 
-def affordable(system: LinearSystem, ordered: Sequence[SymbolSet], work: Work) -> bool:
+def _agrees(payload: int, checks: Sequence[SymbolSet], work: Work) -> bool | None:
+    """Whether a payload agrees with these steps; None if the work does not last. The guesses are counted beforehand,
+    the checks as they come: a log may be made to need many."""
+    for check in checks:
+        if not work.take(E_VALUE):
+            return None
+        if not check.allows(payload):
+            return False
+    return True
+
+
+def _sets(readings: Readings, most: int) -> list[SymbolSet]:
+    """Steps that leave several symbols, those with the fewest first."""
+    return [reading for reading in readings.take(readings.by_symbols(most)) if isinstance(reading, SymbolSet)]
+
+
+def _affordable(system: LinearSystem, ordered: Sequence[SymbolSet], work: Work, *, narrow: bool) -> bool:
     """Pay for the plan; not if the sizes of the sets, smallest first, show that its guesses would cost too much."""
     missing = system.payload_len - system.rank
     counts = [constraint.symbol_count for constraint in ordered[: missing + 1]]
-    if all(len(constraint.rows) <= SYMBOL_BITS for constraint in ordered):
+    if narrow:
         fewest = guess_bits(counts, missing)
         if fewest < float("inf") and guess_cost(fewest, system.payload_len) > work.left:
             work.refuse(guess_cost(fewest, system.payload_len))

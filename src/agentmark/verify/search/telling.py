@@ -1,9 +1,11 @@
 """The steps that say most. A search that cannot look at a whole log looks at these: they say nearly all there is."""
 
-from collections.abc import Callable, Iterable
+from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
+from math import fsum
 
-from agentmark.core.symbols import Reading
+from agentmark.verify.readings import Readings, Shape, shape_of
 
 # Steps that say so many times the bits of the payload find it as surely as all steps do.
 ENOUGH_TIMES = 10
@@ -13,28 +15,31 @@ ENOUGH_TIMES = 10
 class Telling:
     """The steps that were taken, what looking at them costs, what they say, and what the others would have cost."""
 
-    readings: tuple[Reading, ...]
+    readings: Readings
     cost: float
     bits: float
     left_out: float
 
 
-def most_telling(
-    readings: Iterable[Reading], room: float, cost_of: Callable[[Reading], float], *, at_least: int = 0
-) -> Telling:
-    """The steps that say most, until the room (in operations) is full; `at_least` so many whatever they cost."""
-    taken: list[Reading] = []
-    cost = bits = left_out = 0.0
-    for said, reading in _ordered(readings):
-        price = cost_of(reading)
-        if left_out or (cost + price > room and len(taken) >= at_least):
-            left_out += price
-            continue
-        cost += price
-        bits += said
-        taken.append(reading)
-    return Telling(tuple(taken), cost, bits, left_out)
+def most_telling(readings: Readings, room: float, cost_of: Callable[[Shape], float], *, at_least: int = 0) -> Telling:
+    """The steps that say most, until the room (in operations) is full; `at_least` so many whatever they cost.
 
-
-def _ordered(readings: Iterable[Reading]) -> list[tuple[float, Reading]]:
-    return sorted([(reading.evidence_bits, reading) for reading in readings], key=lambda pair: -pair[0])
+    What looking at a step costs depends on its shape alone.
+    """
+    prices = {shape: cost_of(shape) for shape in readings.shapes}
+    # No more than these fit, whichever they are.
+    most = at_least + 1 + int(min(room / min(prices.values(), default=1.0), len(readings)))
+    places = readings.by_evidence(most)
+    taken: Counter[Shape] = Counter()
+    cost = bits = 0.0
+    count = 0
+    for reading in readings.take(places):
+        shape = shape_of(reading)
+        if cost + prices[shape] > room and count >= at_least:
+            break
+        cost += prices[shape]
+        bits += reading.evidence_bits
+        taken[shape] += 1
+        count += 1
+    left_out = fsum([prices[shape] * (all_of - taken[shape]) for shape, all_of in readings.shapes.items()])
+    return Telling(readings.take(places[:count]), cost, bits, left_out)

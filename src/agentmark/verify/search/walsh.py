@@ -13,6 +13,7 @@ from typing import Any
 
 from agentmark.core.costs import SPECTRUM, SPECTRUM_TERM, transform_cost
 from agentmark.core.symbols import SYMBOL_BITS, Reading, SymbolSet
+from agentmark.verify.readings import Readings, Shape, as_readings
 from agentmark.verify.search.telling import ENOUGH_TIMES, most_telling
 from agentmark.verify.work import Work
 
@@ -34,7 +35,7 @@ def one_transform(payload_len: int) -> float:
 
 
 def likeliest_by_rate(
-    readings: Sequence[Reading], payload_len: int, *, noise: Sequence[float], work: Work, count: int = 2
+    readings: Readings | Sequence[Reading], payload_len: int, *, noise: Sequence[float], work: Work, count: int = 2
 ) -> Iterator[list[int]]:
     """For one noise rate after the other the likeliest payloads, as far as the work lasts.
 
@@ -44,7 +45,7 @@ def likeliest_by_rate(
         work.refuse(one_transform(payload_len))
         return
     room = min(TABLE_SHARE * work.limit, work.left - one_transform(payload_len))
-    told = most_telling(readings, room, lambda reading: _reading_cost(reading, len(noise)))
+    told = most_telling(as_readings(readings), room, lambda shape: _reading_cost(shape, len(noise)))
     work.spend(told.cost)
     if told.left_out and told.bits < ENOUGH_TIMES * payload_len:
         work.refuse(told.left_out)
@@ -64,10 +65,11 @@ def likeliest_payloads(readings: Sequence[Reading], payload_len: int, *, noise: 
     return _likeliest([_Spectrum(reading) for reading in readings], payload_len, noise, count)
 
 
-def _reading_cost(reading: Reading, rates: int) -> float:
-    size = 1 << len(reading.rows)
+def _reading_cost(shape: Shape, rates: int) -> float:
+    rows, symbols = shape
+    size = 1 << rows
     # Which symbols are possible is transformed once; what each is worth depends on the rate.
-    transforms = 1 if isinstance(reading, SymbolSet) else rates
+    transforms = 1 if symbols else rates
     return (SPECTRUM * transforms + SPECTRUM_TERM * (1 << SYMBOL_BITS) * rates) * size / (1 << SYMBOL_BITS)
 
 

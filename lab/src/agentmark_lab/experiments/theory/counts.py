@@ -7,7 +7,7 @@ from random import Random
 from statistics import fmean
 
 from agentmark.core.statistics import Interval, wilson_interval
-from agentmark.core.theory import capacity, entropy, race_capacity
+from agentmark.core.theory import capacity, entropy
 from agentmark.embed.embedder import Embedder
 from agentmark.identity.registry import Identity, Registry
 from agentmark.power import LIKE, Setup, Source, counts_of, dirichlet_source, steps_needed
@@ -16,6 +16,7 @@ from agentmark_lab.kit.draws import generator, random_key
 from agentmark_lab.kit.experiment import Cell, Claim, Findings, Table
 from agentmark_lab.kit.options import Options, Progress
 from agentmark_lab.kit.parallel import map_chunks
+from agentmark_lab.kit.races import race_bits
 from agentmark_lab.kit.stats import mean_interval
 
 NAME = "counts"
@@ -103,7 +104,7 @@ def kept_bits(agent: str, lists: int, seed: int) -> list[Kept]:
         if count is not None:
             drawn = [counts_of(one, count, rng) for one in drawn]
         entropies = [entropy(one) for one in drawn]
-        race, bins = fmean(map(race_capacity, drawn)), fmean(map(capacity, drawn))
+        race, bins = fmean([race_bits(one, rng) for one in drawn]), fmean(map(capacity, drawn))
         found.append(Kept(agent, count, fmean(entropies), mean_interval(entropies), race, bins))
     return found
 
@@ -190,9 +191,9 @@ def _kept_table(kept: Sequence[Kept], lists: int) -> Table:
     ]
     note = (
         f"{lists:,} lists of each kind; for counts, so many replies are drawn from each. Entropy: mean with an "
-        "interval of 95 %, in bits. R and F: the evidence and the bits that a marked step carries on average, in "
-        "closed form. The rest of the entropy is not lost: the agent still does what its model says. It carries no "
-        "mark."
+        "interval of 95 %, in bits. R and F: the evidence and the bits that a marked step carries on average: F in "
+        "closed form, R measured with a race for each list. The rest of the entropy is not lost: the agent still does "
+        "what its model says. It carries no mark."
     )
     return Table("What counts keep", ["agent", "lists", "entropy", "share", "R", "F"], rows, note)
 

@@ -152,7 +152,7 @@ def _step_key_of_full_bin(distribution: BehaviorDistribution, prefix: bytes) -> 
     """A step key whose bin holds more than half of the list: the costly case of F, not a lucky bin of one."""
     for i in range(10_000):
         step_key = prefix + i.to_bytes(16, "big")
-        if scheme_f.draw_bin(distribution, step_key).size > len(distribution) // 2:
+        if scheme_f.draw_bin(distribution, scheme_f.step_bits(step_key)).size > len(distribution) // 2:
             return step_key
     raise RuntimeError("no step key found: this list has no large bins")
 

@@ -1,0 +1,257 @@
+"""Readings as arrays, straight from their bytes (`reading_bytes.pack_readings`): for logs that are kept between phases of
+a long audit, and for many short logs asked together. Needs NumPy; `unpacked` makes objects where it is absent.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from importlib.util import find_spec
+from math import log2
+from typing import Any
+
+from agentmark.core.errors import StateError
+from agentmark.core.symbols import SYMBOL_COUNT, Reading, SoftSymbols, SymbolSet
+from agentmark.verify.reading_bytes import (
+    EQUATIONS,
+    MEAN_SLACK,
+    MOST_ROWS,
+    PACKED,
+    PACKED_HEAD,
+    SET_SIZE,
+    SOFT,
+    SYMBOLS,
+    Source,
+    row_size,
+)
+from agentmark.verify.readings import EValues, ReadingList, Readings, Shape, bits_of_shapes
+
+# log2 of every number of symbols that a step can leave, as Python's own arithmetic has it.
+_LOG2 = [0.0, *[log2(count) for count in range(1, SYMBOL_COUNT + 1)]]
+
+
+def unpacked(data: bytes, payload_len: int) -> Readings:
+    """The readings that these bytes are of; StateError if they are of none."""
+    if find_spec("numpy"):
+        return PackedReadings.from_bytes(data, payload_len)
+    return ReadingList.from_bytes(data, payload_len)
+
+
+def joined(parts: Sequence[Readings], payload_len: int) -> Readings:
+    """The readings of all parts, in their order."""
+    if find_spec("numpy"):
+        return PackedReadings.concat([_packed(part, payload_len) for part in parts], payload_len)
+    return ReadingList([reading for part in parts for reading in part])
+
+
+def _packed(readings: Readings, payload_len: int) -> "PackedReadings":
+    if isinstance(readings, PackedReadings):
+        return readings
+    return PackedReadings.from_bytes(readings.to_bytes(payload_len), payload_len)
+
+
+class PackedReadings:
+    """Readings whose parts stand in arrays; an object is made of a step when somebody asks for it."""
+
+    # Kind, number of rows, pad and symbol of each step; the rows of all, a step's one behind the other; sets and values
+    # of those steps that have them. Then what follows from these.
+    def __init__(self, payload_len: int, columns: Mapping[str, Any]) -> None:
+        import numpy
+
+        self._payload_len = payload_len
+        self._columns = columns
+        kinds, widths = columns["kinds"], columns["widths"].astype(numpy.int64)
+        self._starts = numpy.concatenate([numpy.zeros(1, numpy.int64), numpy.cumsum(widths)])
+        self._widths = widths
+        self._sets_at = numpy.cumsum(kinds == SYMBOLS) - 1
+        self._soft_at = numpy.cumsum(kinds == SOFT) - 1
+        self._counts = numpy.ones(len(kinds), numpy.int64)
+        self._counts[kinds == SYMBOLS] = numpy.bitwise_count(columns["sets"]).sum(axis=1, dtype=numpy.int64)
+        self._counts[kinds == SOFT] = 0
+        # Which step a row is of, and the place of its parity in the step's symbol.
+        self._owner = numpy.repeat(numpy.arange(len(kinds)), widths)
+        self._shift = widths[self._owner] - 1 - (numpy.arange(len(self._owner)) - self._starts[self._owner])
+        self._asked: tuple[int, EValues] | None = None
+
+    @classmethod
+    def from_bytes(cls, data: bytes, payload_len: int) -> "PackedReadings":
+        """The readings that these bytes are of; StateError if they are of none, or hold what no step can say."""
+        import numpy
+
+        if not data.startswith(PACKED):
+            raise StateError("not readings of version 1")
+        source = Source(data, len(PACKED))
+        count, length = PACKED_HEAD.unpack(source.take(PACKED_HEAD.size))
+        if length != payload_len:
+            raise StateError(f"readings of {length} bits where {payload_len} were expected")
+
+        def column(kind: str, size: int) -> Any:
+            array = numpy.dtype(kind)
+            return numpy.frombuffer(source.take(array.itemsize * size), dtype=array)
+
+        kinds, widths = column("<u1", count), column("<u1", count)
+        pads, symbols = column("<u4", count), column("<u4", count)
+        if bool((kinds > SOFT).any()):
+            raise StateError("readings of an unknown kind")
+        words = row_size(payload_len) // 8
+        total = int(widths.sum(dtype=numpy.int64))
+        columns = {
+            "kinds": kinds,
+            "widths": widths,
+            "pads": pads,
+            "symbols": symbols,
+            "rows": column("<u8", total * words).reshape(total, words),
+            "sets": column("<u1", SET_SIZE * int((kinds == SYMBOLS).sum())).reshape(-1, SET_SIZE),
+            "values": column("<f8", SYMBOL_COUNT * int((kinds == SOFT).sum())).reshape(-1, SYMBOL_COUNT),
+        }
+        source.expect_end()
+        _check(columns, payload_len)
+        return cls(payload_len, columns)
+
+    @classmethod
+    def concat(cls, parts: Sequence["PackedReadings"], payload_len: int) -> "PackedReadings":
+        import numpy
+
+        if not parts:
+            return cls.from_bytes(ReadingList().to_bytes(payload_len), payload_len)
+        names = parts[0]._columns
+        return cls(payload_len, {name: numpy.concatenate([part._columns[name] for part in parts]) for name in names})
+
+    def __len__(self) -> int:
+        return len(self._columns["kinds"])
+
+    def __iter__(self) -> Iterator[Reading]:
+        return (self[i] for i in range(len(self)))
+
+    def __getitem__(self, index: int, /) -> Reading:
+        columns = self._columns
+        if not -len(self) <= index < len(self):
+            raise IndexError(index)
+        begin, end = self._starts[index], self._starts[index + 1 if index >= 0 else len(self) + index + 1]
+        rows = tuple([int.from_bytes(row.tobytes(), "little") for row in columns["rows"][begin:end]])
+        pad = int(columns["pads"][index])
+        kind = columns["kinds"][index]
+        if kind == SOFT:
+            return SoftSymbols(rows, pad, tuple(columns["values"][self._soft_at[index]].tolist()))
+        if kind == EQUATIONS:
+            return SymbolSet(rows, pad, 1 << int(columns["symbols"][index]))
+        return SymbolSet(rows, pad, int.from_bytes(columns["sets"][self._sets_at[index]].tobytes(), "little"))
+
+    def take(self, indices: Sequence[int], /) -> "PackedReadings":
+        import numpy
+
+        chosen = numpy.asarray(indices, dtype=numpy.int64)
+        columns = self._columns
+        widths = self._widths[chosen]
+        ends = numpy.cumsum(widths)
+        places = numpy.arange(ends[-1] if len(ends) else 0) + numpy.repeat(
+            self._starts[chosen] - (ends - widths), widths
+        )
+        kinds = columns["kinds"][chosen]
+        taken = {name: columns[name][chosen] for name in ("kinds", "widths", "pads", "symbols")}
+        taken["rows"] = columns["rows"][places]
+        taken["sets"] = columns["sets"][self._sets_at[chosen][kinds == SYMBOLS]]
+        taken["values"] = columns["values"][self._soft_at[chosen][kinds == SOFT]]
+        return PackedReadings(self._payload_len, taken)
+
+    @property
+    def shapes(self) -> Mapping[Shape, int]:
+        import numpy
+
+        codes, counts = numpy.unique(self._widths * (2 * SYMBOL_COUNT) + self._counts, return_counts=True)
+        pairs = zip(codes.tolist(), counts.tolist(), strict=True)
+        return {divmod(code, 2 * SYMBOL_COUNT): count for code, count in pairs}
+
+    @property
+    def evidence_bits(self) -> float:
+        return bits_of_shapes(self.shapes, [reading.evidence_bits for reading in self._soft()])
+
+    @property
+    def most_bits(self) -> float:
+        return bits_of_shapes(self.shapes, [reading.most_bits for reading in self._soft()])
+
+    def _soft(self) -> list[Reading]:
+        import numpy
+
+        return [self[i] for i in numpy.flatnonzero(self._columns["kinds"] == SOFT).tolist()]
+
+    def e_values(self, payload: int, /) -> EValues:
+        if self._asked is None or self._asked[0] != payload:
+            self._asked = payload, self._e_values(payload)
+        return self._asked[1]
+
+    def _e_values(self, payload: int) -> EValues:
+        import numpy
+
+        columns = self._columns
+        said = numpy.frombuffer(payload.to_bytes(row_size(self._payload_len), "little"), dtype="<u8")
+        parities = numpy.bitwise_count(columns["rows"] & said).sum(axis=1, dtype=numpy.int64) & 1
+        symbols = numpy.bincount(self._owner, weights=parities << self._shift, minlength=len(self))
+        symbols = symbols.astype(numpy.int64) ^ columns["pads"]
+        kinds = columns["kinds"]
+        agree = (kinds == EQUATIONS) & (symbols == columns["symbols"])
+        several = numpy.flatnonzero(kinds == SYMBOLS)
+        if len(several):
+            own = symbols[several]
+            agree[several] = columns["sets"][self._sets_at[several], own >> 3] >> (own & 7).astype(numpy.uint8) & 1
+        gains = 1.0 / (numpy.maximum(self._counts, 1) / numpy.ldexp(1.0, self._widths))
+        values = numpy.where(agree, gains, 0.0)
+        soft = numpy.flatnonzero(kinds == SOFT)
+        if len(soft):
+            values[soft] = columns["values"][self._soft_at[soft], symbols[soft]]
+        distinct, counts = numpy.unique(values, return_counts=True)
+        return EValues(
+            dict(zip(distinct.tolist(), counts.tolist(), strict=True)), values, numpy.flatnonzero(~(values > 0))
+        )
+
+    def to_bytes(self, payload_len: int, /) -> bytes:
+        if payload_len != self._payload_len:
+            raise ValueError(f"readings of {self._payload_len} bits are not of {payload_len}")
+        order = ("kinds", "widths", "pads", "symbols", "rows", "sets", "values")
+        body = b"".join([self._columns[name].tobytes() for name in order])
+        return PACKED + PACKED_HEAD.pack(len(self), payload_len) + body
+
+    def single(self) -> Sequence[int]:
+        import numpy
+
+        places: Sequence[int] = numpy.flatnonzero(self._counts == 1).tolist()
+        return places
+
+    def by_symbols(self, most: int, /) -> Sequence[int]:
+        import numpy
+
+        several = numpy.flatnonzero(self._counts > 1)
+        order = several[numpy.argsort(self._counts[several], kind="stable")]
+        places: Sequence[int] = order[:most].tolist()
+        return places
+
+    def by_evidence(self, most: int, /, *, single: bool = False) -> Sequence[int]:
+        import numpy
+
+        bits = self._widths - numpy.array(_LOG2)[numpy.minimum(self._counts, SYMBOL_COUNT)]
+        for i in numpy.flatnonzero(self._columns["kinds"] == SOFT).tolist():
+            bits[i] = self[i].evidence_bits
+        chosen = numpy.flatnonzero(self._counts == 1) if single else numpy.arange(len(self))
+        places: Sequence[int] = chosen[numpy.argsort(-bits[chosen], kind="stable")][:most].tolist()
+        return places
+
+
+def _check(columns: Mapping[str, Any], payload_len: int) -> None:
+    """StateError for what no step can say: the same as `reading_bytes.unpack_readings` refuses."""
+    import numpy
+
+    kinds, widths = columns["kinds"], columns["widths"].astype(numpy.int64)
+    sizes = numpy.left_shift(numpy.int64(1), widths.clip(0, 62))
+    soft, sets = kinds == SOFT, kinds == SYMBOLS
+    if bool((widths > MOST_ROWS).any()) or bool((widths[soft] != 8).any()):
+        raise StateError("readings with rows that are not those of a step")
+    top = payload_len % 64
+    if bool((columns["pads"] >= sizes).any()) or (top and bool((columns["rows"][:, -1] >> numpy.uint64(top)).any())):
+        raise StateError("readings with a row or pad that is too long")
+    if bool((columns["symbols"] >= sizes).any()) or bool(columns["symbols"][kinds != EQUATIONS].any()):
+        raise StateError("readings with a symbol that no step leaves")
+    bits = numpy.unpackbits(columns["sets"], axis=1, bitorder="little")
+    highest = SYMBOL_COUNT - 1 - numpy.argmax(bits[:, ::-1], axis=1)
+    if bool((~bits.any(axis=1)).any()) or bool((highest >= sizes[sets]).any()):
+        raise StateError("readings with a set of symbols that no step leaves")
+    values = columns["values"]
+    fine = numpy.isfinite(values) & (values >= 0)
+    if not bool(fine.all()) or bool((values.sum(axis=1) > SYMBOL_COUNT * (1 + MEAN_SLACK)).any()):
+        raise StateError("readings with values that are no e-values")
