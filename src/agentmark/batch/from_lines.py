@@ -173,10 +173,12 @@ class _LineReader:
         records = len(picked) + int((memory // RECORD_UNIT).sum())
 
         others = lines.others(picked)
-        values = lines.values_in(picked, others) + len(picked) * (ROW_VALUES + EVENT_VALUES)
+        values = (len(picked) + len(others)) * EVENT_VALUES
+        if self._meter.counts_text:
+            values += (len(picked) + len(others)) * ROW_VALUES + lines.values_in(picked, others)
+            values += sum(values_in(line) for _, line in others)
         events: list[Event] = []
         for number, line in others:
-            values += ROW_VALUES + EVENT_VALUES + values_in(line)
             event = read_record_line(line, f"{self._name}:{number}", number)
             events.append(event)
             if isinstance(event, Entry):

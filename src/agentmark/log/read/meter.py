@@ -34,11 +34,12 @@ class Meter:
         self._unpacked = 0
         self._values = 0
         self._records = 0
-        self._counts_text = True
+        # Whether the values of a text that is parsed are counted.
+        self.counts_text = True
 
     def nothing_is_packed(self) -> None:
         """The file is text as it stands. No text makes as many values as the usual limit has for its bytes."""
-        self._counts_text = self.limits.values_per_byte < DEFAULT_LIMITS.values_per_byte
+        self.counts_text = self.limits.values_per_byte < DEFAULT_LIMITS.values_per_byte
 
     def read(self, count: int) -> None:
         """So many bytes were taken from the file itself."""
@@ -79,7 +80,7 @@ class Meter:
         # No text makes more of itself than this; nearly all are done here.
         if len(text) > self.limits.held_bytes or len(text) * 200 > self.limits.parsed_bytes:
             self.check(text, where, what)
-        if self._counts_text:
+        if self.counts_text:
             self.count_values(ROW_VALUES + values_in(text))
 
     def count_row(self) -> None:

@@ -15,8 +15,7 @@ GZIP_MAGIC = b"\x1f\x8b"
 ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 
 
-# No byte of white space is larger.
-_SPACE = 0x20
+_SPACE = ord(" ")
 _BLANK = re.compile(rb"\s*")
 
 
@@ -189,16 +188,16 @@ def lines_of(stream: Stream, name: str, meter: Meter) -> Iterator[tuple[int, byt
 
 def lines_in(block: bytes, number: int) -> Iterator[tuple[int, bytes]]:
     """The lines of a block that are not blank, of which the first line has this number."""
-    at = 0
-    while at < len(block):
+    at, end = 0, len(block)
+    while at < end:
         start = at
         if block[at] <= _SPACE:
             # However many blank lines there are, this passes over them at once.
             start = _end_of_blank(block, at)
             number += block.count(b"\n", at, start)
-            if start == len(block):
-                return
-        at = block.find(b"\n", start) + 1 or len(block)
+            if start == end:
+                break
+        at = block.find(b"\n", start) + 1 or end
         yield number, block[start:at]
         number += 1
 
