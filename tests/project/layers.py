@@ -50,7 +50,7 @@ INNER_RANKS = {
     "log": (
         ("sink", "append", "sync", "lines", "json_beginning", "sizes"),
         ("signer_file",),
-        ("jsonl", "rotating", "sqlite", "otel"),
+        ("jsonl", "rotating", "sqlite", "otel", "parquet"),
         ("read",),
     ),
     # Columns know nothing of where they come from.
@@ -58,9 +58,8 @@ INNER_RANKS = {
         ("arrays",),
         ("laws",),
         ("columns", "hashing"),
-        ("copies", "symbols", "read_f", "from_lines"),
-        ("chunks",),
-        ("read_r",),
+        ("copies", "symbols", "read_f", "from_lines", "parquet"),
+        ("read_r", "chunks"),
         ("native",),
         ("reading",),
         ("groups",),

@@ -12,7 +12,7 @@ from struct import Struct
 from typing import Any, Self
 
 from agentmark.batch.arrays import Bools, Bytes, Int8s, Int32s, Int64s, np, spread
-from agentmark.batch.laws import broken_lists, out_of_order, repeated_names
+from agentmark.batch.laws import Arrays, broken_lists, out_of_order, repeated_names
 from agentmark.core.canonical import MAX_SAFE_INTEGER
 from agentmark.core.distribution import BehaviorDistribution
 from agentmark.core.errors import StateError
@@ -237,10 +237,6 @@ class Codes(dict[str, int]):
     def __missing__(self, text: str) -> int:
         code = self[text] = len(self)
         return code
-
-
-# Columns by their names in `StepColumns`; "length" in place of `list_start`, so that they can be joined.
-Arrays = dict[str, Any]
 
 
 class ColumnBuilder:

@@ -12,22 +12,15 @@ Where the two parsers differ, and what makes a line certain:
   are one on each.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, islice
 from operator import eq
 from sys import getsizeof
 from typing import Annotated, Any, Literal
 
-from agentmark.batch.arrays import Bools, Bytes, Int32s, Int64s, np, spread
-from agentmark.batch.columns import (
-    ENFORCED_CODES,
-    SCHEME_NAMES,
-    UNCHECKED,
-    Arrays,
-    ColumnBuilder,
-    StepColumns,
-)
-from agentmark.batch.laws import broken_lists, out_of_order, sums_of_lists
+from agentmark.batch.arrays import Bools, Bytes, Int32s, Int64s, np, sizes_of, starts_of
+from agentmark.batch.columns import ENFORCED_CODES, SCHEME_NAMES, UNCHECKED, ColumnBuilder, StepColumns
+from agentmark.batch.laws import Arrays, check_lists, in_order, joined, only, sums_of_lists
 from agentmark.chain.checkpoint import Checkpoint
 from agentmark.core.canonical import MAX_SAFE_INTEGER, canonical_bytes
 from agentmark.core.context import context_digest
@@ -177,10 +170,12 @@ class _LineReader:
         records = len(picked) + int((memory // RECORD_UNIT).sum())
 
         others = lines.others(picked)
-        values = lines.values_in(picked, others) + len(picked) * (ROW_VALUES + EVENT_VALUES)
+        values = (len(picked) + len(others)) * EVENT_VALUES
+        if self._meter.counts_text:
+            values += (len(picked) + len(others)) * ROW_VALUES + lines.values_in(picked, others)
+            values += sum(values_in(line) for _, line in others)
         events: list[Event] = []
         for number, line in others:
-            values += ROW_VALUES + EVENT_VALUES + values_in(line)
             event = read_record_line(line, f"{self._name}:{number}", number)
             events.append(event)
             if isinstance(event, Entry):
@@ -190,6 +185,7 @@ class _LineReader:
             elif isinstance(event, BadEntry) and not self._skip_bad:
                 break
         if not self._meter.take(values, records):
+            self._has_leftovers = True
             return False
         arrays = found.arrays(good, lines.numbers[picked])
         last = events.pop() if events and isinstance(events[-1], BadEntry) and not self._skip_bad else None
@@ -201,22 +197,23 @@ class _LineReader:
     def _keep(self, arrays: Arrays, events: Sequence[Event], *, before: int | None) -> None:
         """Keep the rows of both ways, in the order of their lines; those before a line, if one is given."""
         if before is not None:
-            arrays = _only(arrays, arrays["line"] < before)
+            self._has_leftovers = True
+            arrays = only(arrays, arrays["line"] < before)
         self._tally.record_count += len(arrays["step"])
         for event in events:
             self._tally.count(event)
             if isinstance(event, Entry):
                 self._builder.add(event.record, event.line)
         if any(isinstance(event, Entry) for event in events):
-            both = _joined(arrays, self._builder.take_rows())
-            arrays = _in_order(both, np.argsort(both["line"], kind="stable"))
+            both = joined(arrays, self._builder.take_rows())
+            arrays = in_order(both, np.argsort(both["line"], kind="stable"))
         self._builder.add_arrays(arrays)
 
     def _known_name_sizes(self) -> Int64s:
         known, table = len(self._name_sizes), self._builder.names
         if known < len(table):
             new = list(islice(table, known, None))
-            self._name_sizes = np.concatenate([self._name_sizes, _sizes(getsizeof, new)])
+            self._name_sizes = np.concatenate([self._name_sizes, sizes_of(getsizeof, new)])
         return self._name_sizes
 
 
@@ -229,6 +226,8 @@ class _Lines:
         filled = np.flatnonzero(ends > starts)
         self._block = block
         self._bytes = bytes_of
+        # How often a byte stands in the block, once it was counted.
+        self._counts: dict[int, int] = {}
         self.numbers = filled + number
         self._starts, self._ends = starts[filled], ends[filled]
         last = bytes_of[self._ends - 1]
@@ -300,8 +299,14 @@ class _Lines:
         return np.fromiter(map(eq, counted, accounted), bool, len(rows))
 
     def _count(self, byte: int, picked: Int64s) -> int:
-        text = self._bytes if len(picked) == len(self.numbers) else np.frombuffer(self._text(picked), np.uint8)
-        return int(np.count_nonzero(text == byte))
+        if len(picked) != len(self.numbers):
+            return int(np.count_nonzero(np.frombuffer(self._text(picked), np.uint8) == byte))
+        return self._count_all(byte)
+
+    def _count_all(self, byte: int) -> int:
+        if byte not in self._counts:
+            self._counts[byte] = int(np.count_nonzero(self._bytes == byte)) if byte in self._block else 0
+        return self._counts[byte]
 
     def others(self, picked: Int64s) -> list[tuple[int, bytes]]:
         """All lines but these that are not blank, with their numbers, as the plain reader gets them."""
@@ -367,8 +372,8 @@ class _Found:
         metas, raw_contexts = _Objects([row.meta for row in rows]), _Objects([row.raw_context for row in rows])
         contexts, context_good = _digests([row.context for row in rows])
 
-        length = _sizes(len, lists)
-        self._start = _starts(length)
+        length = sizes_of(len, lists)
+        self._start = starts_of(length)
         total = int(self._start[-1])
         self._arrays: Arrays = {
             "session": _codes(builder.sessions, sessions),
@@ -387,7 +392,9 @@ class _Found:
             "choice": _codes(self._names, [row.choice for row in rows]),
             "mismatch": raw_contexts.mismatches(contexts),
         }
-        self.good = self._keeps_laws() & context_good & reasons.filled_or_absent & links.digests_or_absent
+        self.good = (
+            check_lists(self._arrays, self._names) & context_good & reasons.filled_or_absent & links.digests_or_absent
+        )
         self.good &= self._arrays["marked"] | reasons.present
         self.good &= metas.good & raw_contexts.good
         for table, column in ((builder.sessions, "session"), (builder.key_ids, "key_id"), (self._names, "choice")):
@@ -405,25 +412,6 @@ class _Found:
         for row in np.flatnonzero(self._arrays["partial"] & listed).tolist():
             self._memory[row] += memory_of_value(lists[row]) if lists[row] else 0
 
-    def _keeps_laws(self) -> Bools:
-        """Which rows have a list that a record may have, or none where it needs none. Whole lists are put in order."""
-        found = self._arrays
-        listed, partial, name, weight = found["listed"], found["partial"], found["name"], found["weight"]
-        good = ~broken_lists(self._start, name, weight, listed=listed, partial=partial, choice=found["choice"])
-        good &= listed | partial | ~found["marked"]
-        if "" in self._names:
-            nameless = (name == self._names[""]).astype(np.int64)
-            good &= sums_of_lists(self._start, nameless) == 0
-        unordered = np.flatnonzero(good & ~partial & out_of_order(self._start, name, weight, tuple(self._names)))
-        if len(unordered):
-            texts = tuple(self._names)
-            for row in unordered.tolist():
-                entries = slice(self._start[row], self._start[row + 1])
-                pairs = zip(weight[entries].tolist(), name[entries].tolist(), strict=True)
-                ordered = sorted(pairs, key=lambda pair: (-pair[0], texts[pair[1]]))
-                weight[entries], name[entries] = zip(*ordered, strict=True)
-        return good
-
     def memory(self, name_sizes: Int64s) -> Int64s:
         """What `memory_of` says of each record; `name_sizes` is what each name of the table takes."""
         whole = sums_of_lists(self._start, name_sizes[self._arrays["name"]] + 100)
@@ -431,7 +419,7 @@ class _Found:
 
     def arrays(self, good: Bools, numbers: Int64s) -> Arrays:
         """The rows that are good; their lines have these numbers."""
-        return {**_only(self._arrays, good), "line": numbers}
+        return {**only(self._arrays, good), "line": numbers}
 
 
 class _Texts:
@@ -474,36 +462,36 @@ class _Objects:
         self.texts = count - values.count(_UNSET)
         if self.texts:
             filled = [i for i, value in enumerate(values) if value]
-            self._weigh([i for i in filled if self._is_flat(values[i])])
-            self._look_into([i for i in filled if not self._is_flat(values[i])])
+            nested = self._weigh(filled)
+            if nested:
+                self._weigh([i for i in filled if i not in nested])
+                self._look_into(nested)
 
-    @staticmethod
-    def _is_flat(members: dict[str, Any]) -> bool:
-        return _SCALARS.issuperset(map(type, members.values()))
-
-    def _weigh(self, rows: list[int]) -> None:
-        """Objects without others in them, all at once."""
+    def _weigh(self, rows: list[int]) -> set[int]:
+        """Take in objects without others in them, all at once; if some are not, only say which."""
         objects = [self._values[i] for i in rows]
         inner = list(chain.from_iterable(map(dict.values, objects)))
-        self.texts += len(inner) + list(map(type, inner)).count(str)
-        sizes = np.fromiter(map(getsizeof, objects), np.int64, len(objects))
-        start = np.concatenate(
-            [np.zeros(1, np.int64), np.cumsum(np.fromiter(map(len, objects), np.int64, len(objects)))]
-        )
+        kinds = list(map(type, inner))
+        if not _SCALARS.issuperset(kinds):
+            return {i for i in rows if not _SCALARS.issuperset(map(type, self._values[i].values()))}
+        self.texts += len(inner) + kinds.count(str)
+        start = starts_of(sizes_of(len, objects))
+        sizes = sizes_of(getsizeof, objects)
         for values in (inner, list(chain.from_iterable(objects))):
-            sizes += sums_of_lists(start, np.fromiter(map(getsizeof, values), np.int64, len(values)))
+            sizes += sums_of_lists(start, sizes_of(getsizeof, values))
         self.memory[rows] = sizes
         numbers = [value for value in inner if type(value) is int]
         if numbers and (max(numbers) > MAX_SAFE_INTEGER or min(numbers) < -MAX_SAFE_INTEGER):
             self._check(rows)
+        return set()
 
-    def _look_into(self, rows: list[int]) -> None:
+    def _look_into(self, rows: Iterable[int]) -> None:
         for i in rows:
             self.memory[i] = memory_of_value(self._values[i])
             self.texts += sum(1 for _ in _texts_in(self._values[i]))
         self._check(rows)
 
-    def _check(self, rows: list[int]) -> None:
+    def _check(self, rows: Iterable[int]) -> None:
         for i in rows:
             try:
                 canonical_bytes(self._values[i])
@@ -517,14 +505,6 @@ class _Objects:
             if isinstance(value, dict) and self.good[i]:
                 found[i] = context_digest(value) != contexts[i].tobytes()
         return found
-
-
-def _sizes(measure: Callable[[Any], int], values: Sequence[Any]) -> Int64s:
-    return np.fromiter(map(measure, values), np.int64, len(values))
-
-
-def _starts(lengths: Int64s) -> Int64s:
-    return np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
 
 
 def _codes(table: dict[str, int], texts: Sequence[str]) -> Int32s:
@@ -544,18 +524,3 @@ def _digests(texts: list[str]) -> tuple[Bytes, Bools]:
     good = [len(text) == _HEX_DIGITS and set(text) <= set("0123456789abcdef") for text in texts]
     mended = [text if is_good else "0" * _HEX_DIGITS for text, is_good in zip(texts, good, strict=True)]
     return _digests(mended)[0], np.array(good, bool)
-
-
-def _only(arrays: Arrays, rows: Bools) -> Arrays:
-    return arrays if rows.all() else _in_order(arrays, np.flatnonzero(rows))
-
-
-def _in_order(arrays: Arrays, rows: Int64s) -> Arrays:
-    """These rows, in this order."""
-    lengths = arrays["length"]
-    entries = spread((np.cumsum(lengths) - lengths)[rows], lengths[rows])
-    return {column: values[entries if column in ("name", "weight") else rows] for column, values in arrays.items()}
-
-
-def _joined(arrays: Arrays, more: Arrays) -> Arrays:
-    return {column: np.concatenate([values, more[column]]) for column, values in arrays.items()}
