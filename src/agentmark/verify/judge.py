@@ -68,8 +68,14 @@ class Judge:
         verdict = self.judged(SortedLog.of(intake, tampering=tampering), claim, offered=offered)
         return replace(verdict, findings=tuple(_findings(intake.steps, verdict)))
 
-    def judged(self, log: SortedLog, claim: PayloadLike = None, *, offered: Sequence[int] = ()) -> Verdict:
-        """The same without the records of the log, and without a finding on each of them."""
+    def judged(
+        self, log: SortedLog, claim: PayloadLike = None, *, offered: Sequence[int] = (), glance: bool = False
+    ) -> Verdict:
+        """The same without the records of the log, and without a finding on each of them.
+
+        A glance ends where a search among payloads that explain a part of the log would begin, unless somebody is found
+        by then.
+        """
         work = Work(self.work_limit)
         weighing = Weighing(self._searcher, log, work)
         readings = weighing.readings
@@ -83,7 +89,7 @@ class Judge:
                 readings, log.payload_len, work, eliminated=eliminated, offered=offered
             )
         weighing.add(proposals.candidates)
-        if claimed is None:
+        if claimed is None and not (glance and not weighing.found):
             weighing.look_further(consistent=proposals.consistent)
 
         # (7) Judge each as a claim, with every identity that was tried paid for: whoever passes is named.

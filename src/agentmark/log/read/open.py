@@ -14,15 +14,12 @@ from agentmark.log.read.files import shown
 from agentmark.log.read.formats import FORMATS
 from agentmark.log.read.json_lines import read_record_lines
 from agentmark.log.read.limits import DEFAULT_LIMITS, MIB, Limits
-from agentmark.log.read.meter import Meter
+from agentmark.log.read.meter import EVENT_VALUES, Meter
 from agentmark.log.read.packing import as_it_is, unpacked
 from agentmark.log.read.span import FileSpan
 from agentmark.log.read.summary import LogSummary, Tally
 from agentmark.log.read.text import read_text
 from agentmark.record import RecordError, StepRecord
-
-# What it costs to hand on what was found, in values.
-_EVENT = 4
 
 
 class UnreadLogError(AgentMarkError, RuntimeError):
@@ -82,6 +79,19 @@ class ReadLog:
         return lines if len(lines) == len(self.entries) else None
 
 
+def count_event(event: Event, meter: Meter, tally: Tally, *, skip_bad: bool) -> None:
+    """Take note of what was found, and of what it costs to hand it on; raise what is broken, unless it is passed
+    over."""
+    if isinstance(event, BadEntry) and not skip_bad:
+        raise event.error
+    meter.count_values(EVENT_VALUES)
+    tally.count(event)
+    if isinstance(event, Entry):
+        meter.keep(event.record)
+    elif isinstance(event, Checkpoint):
+        meter.keep(event)
+
+
 class Log:
     """Streams the records of a log. Each iteration reads it anew; `summary` is that of the last one to come to its end.
 
@@ -129,15 +139,9 @@ class Log:
         with self._open() as file:
             try:
                 for event in self._events(file, meter):
-                    if isinstance(event, BadEntry) and not self._skip_bad:
-                        raise event.error
-                    meter.count_values(_EVENT)
-                    tally.count(event)
+                    count_event(event, meter, tally, skip_bad=self._skip_bad)
                     if isinstance(event, Entry):
-                        meter.keep(event.record)
                         yield event
-                    elif isinstance(event, Checkpoint):
-                        meter.keep(event)
             except RecursionError:
                 raise RecordError(self._name, tally.format or "file", "is nested too deeply") from None
 
