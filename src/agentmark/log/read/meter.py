@@ -16,12 +16,12 @@ FREE_RECORDS = 1000
 # What a record of a handful of behaviors takes in memory, with room. A larger one counts as several.
 RECORD_UNIT = 2048
 
+# What text of no letters takes in memory.
+_EMPTY = getsizeof("")
+
 # What reading a row costs beside parsing it, and what handing on what was found costs, in values.
 ROW_VALUES = 24
 EVENT_VALUES = 4
-
-# What text of no letters takes in memory.
-_EMPTY = getsizeof("")
 
 
 class Meter:
