@@ -361,15 +361,17 @@ def test_results_and_work_inside_the_folder_are_no_input(tmp_path: Path) -> None
         assert not summary.read.bad_shards
 
 
-def test_a_session_id_that_two_keys_share_is_one_row_that_says_so(tmp_path: Path) -> None:
+def test_a_session_id_that_two_keys_share_is_told_apart_by_file(tmp_path: Path) -> None:
+    """By session, steps of one number are copies that disagree, and count for neither."""
     write(tmp_path / "a.jsonl", session("shared", "acme", 40))
     write(tmp_path / "b.jsonl", session("shared", "globex", 40, key=OTHER))
     summary, (row,) = rows_of(audit_of(tmp_path, keys=[KEY, OTHER]))
     content = json.loads(row)[0]
-    assert content["identities"] == 2
-    assert content["key_ids"] == sorted([KEY.id, OTHER.id])
+    assert content["conflicting"] == 80
     assert content["file_count"] == 2
-    assert summary.standings[Standing.ATTRIBUTED] == 1
+    assert summary.nothing_usable
+    by_file = audit_of(tmp_path, keys=[KEY, OTHER], by=By.FILE).run()
+    assert [total.identity for total in by_file.totals] == ["acme", "globex"]
 
 
 def test_what_cannot_be_meant_is_refused_at_once(logs: Path, tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from random_steps import KEY, SECOND_KEY, random_record, random_records
 from support import distributions
@@ -15,7 +15,8 @@ from support import distributions
 from agentmark import SharedKey, StepRecord
 from agentmark.batch.arrays import np
 from agentmark.batch.columns import StepColumns
-from agentmark.batch.reading import ReadingColumns, read_columns
+from agentmark.batch.native import Kernel
+from agentmark.batch.reading import ReadingColumns, read_columns, read_with
 from agentmark.core.errors import AgentMarkError, StateError
 from agentmark.core.symbols import SoftSymbols
 from agentmark.verify.intake import READ_OUTCOMES, Outcome, Step
@@ -42,15 +43,15 @@ def assert_same(read: ReadingColumns, steps: list[Step]) -> None:
     assert [read.reading(i) for i in range(0, len(steps), 17)] == [step.reading for step in steps[::17]]
 
 
-def check(records: list[StepRecord], keys: Keyring) -> ReadingColumns:
-    read = read_columns(columns_of(records), keys)
+def check(records: list[StepRecord], keys: Keyring, kernel: Kernel | None) -> ReadingColumns:
+    read = read_with(kernel, columns_of(records), keys)
     assert_same(read, plain_steps(records, keys))
     return read
 
 
-def test_random_steps_of_every_shape() -> None:
+def test_random_steps_of_every_shape(kernel: Kernel | None) -> None:
     records = random_records(1, 20_000)
-    read = check(records, KEYS)
+    read = check(records, KEYS, kernel)
     outcomes = Counter(READ_OUTCOMES[code] for code in read.outcome)
     assert all(outcomes[outcome] > 100 for outcome in READ_OUTCOMES if outcome is not Outcome.NOT_READ)
     kinds = Counter(read.table.kind.tolist())
@@ -58,40 +59,40 @@ def test_random_steps_of_every_shape() -> None:
     assert any(isinstance(reading, SoftSymbols) for reading in read.table.plain)
 
 
-def test_a_key_for_any_key_id() -> None:
-    check(random_records(2, 500), Keyring(KEY, any_key_id=True))
+def test_a_key_for_any_key_id(kernel: Kernel | None) -> None:
+    check(random_records(2, 500), Keyring(KEY, any_key_id=True), kernel)
 
 
-def test_no_rows() -> None:
-    assert len(check([], KEYS)) == 0
+def test_no_rows(kernel: Kernel | None) -> None:
+    assert len(check([], KEYS, kernel)) == 0
 
 
-def test_no_key_is_held() -> None:
+def test_no_key_is_held(kernel: Kernel | None) -> None:
     records = random_records(3, 50)
-    read = check(records, Keyring(SharedKey(bytes(range(120, 152)))))
+    read = check(records, Keyring(SharedKey(bytes(range(120, 152)))), kernel)
     assert set(read.outcome.tolist()) == {READ_OUTCOMES.index(Outcome.OTHER_KEY)}
 
 
 @pytest.mark.parametrize("scheme", ["F", "R"])
 @pytest.mark.parametrize("options", [1, 2, 3, 64, 255, 256, 257, 300])
-def test_every_number_of_options(scheme: str, options: int) -> None:
+def test_every_number_of_options(scheme: str, options: int, kernel: Kernel | None) -> None:
     rng = random.Random(options)
     records = [replace(random_record(rng, options=options), scheme=scheme) for _ in range(20)]
-    check(records, KEYS)
+    check(records, KEYS, kernel)
 
 
 @pytest.mark.parametrize("scheme", ["F", "R"])
-def test_every_payload_length_up_to_three_words(scheme: str) -> None:
+def test_every_payload_length_up_to_three_words(scheme: str, kernel: Kernel | None) -> None:
     rng = random.Random(5)
     records = [
         replace(random_record(rng, options=rng.randint(1, 20), payload_len=length), scheme=scheme)
         for length in range(195)
         for _ in range(4)
     ]
-    check(records, KEYS)
+    check(records, KEYS, kernel)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     steps=st.lists(
         st.tuples(
@@ -101,7 +102,7 @@ def test_every_payload_length_up_to_three_words(scheme: str) -> None:
         max_size=12,
     )
 )
-def test_any_lists_and_lengths(steps: list[tuple]) -> None:
+def test_any_lists_and_lengths(steps: list[tuple], kernel: Kernel | None) -> None:
     records = [
         StepRecord(
             scheme="F" if is_f else "R",
@@ -116,47 +117,47 @@ def test_any_lists_and_lengths(steps: list[tuple]) -> None:
         )
         for listed, length, context, pick, is_f in steps
     ]
-    check(records, KEYS)
+    check(records, KEYS, kernel)
 
 
 @pytest.mark.parametrize("limit", [0.0, 1.0, 500.0, 5_000.0, 50_000.0, 1e9])
 @pytest.mark.parametrize("seed", range(3))
-def test_the_meter_stops_at_the_same_record(seed: int, limit: float) -> None:
+def test_the_meter_stops_at_the_same_record(seed: int, limit: float, kernel: Kernel | None) -> None:
     records = random_records(10 + seed, 400)
     mine, plain = Work(limit), Work(limit)
-    read = read_columns(columns_of(records), KEYS, work=mine)
+    read = read_with(kernel, columns_of(records), KEYS, work=mine)
     assert_same(read, plain_steps(records, KEYS, plain))
     assert (mine._spent, mine.needed) == (plain._spent, plain.needed)
 
 
-def test_a_step_that_stands_many_times_is_read_once() -> None:
+def test_a_step_that_stands_many_times_is_read_once(kernel: Kernel | None) -> None:
     record = next(record for record in random_records(20, 100) if record.marked and record.distribution is not None)
     once, often = Work(), Work()
-    read_columns(columns_of([record]), KEYS, work=once)
-    read = read_columns(columns_of([record] * 300), KEYS, work=often)
+    read_with(kernel, columns_of([record]), KEYS, work=once)
+    read = read_with(kernel, columns_of([record] * 300), KEYS, work=often)
     assert often.spent == once.spent
     assert len(read.table) == 1
 
 
-def test_copies_between_which_another_reading_stands_are_read_again() -> None:
+def test_copies_between_which_another_reading_stands_are_read_again(kernel: Kernel | None) -> None:
     record = next(record for record in random_records(21, 100) if record.key_id == KEY.id and record.marked)
     unmarked = replace(record, marked=False, reason="test")
     records = [record, record, unmarked, record, unmarked, unmarked, record]
     mine, plain = Work(), Work()
-    read = read_columns(columns_of(records), KEYS, work=mine)
+    read = read_with(kernel, columns_of(records), KEYS, work=mine)
     assert_same(read, plain_steps(records, KEYS, plain))
     assert mine._spent == plain._spent
 
 
-def test_contexts_that_begin_alike_are_not_one() -> None:
+def test_contexts_that_begin_alike_are_not_one(kernel: Kernel | None) -> None:
     rng = random.Random(22)
     beginning = rng.randbytes(8)
     records = [replace(random_record(rng), context=beginning + rng.randbytes(24)) for _ in range(50)]
-    check(records, KEYS)
+    check(records, KEYS, kernel)
 
 
 @pytest.mark.parametrize("name", ["scheme_f", "scheme_r"])
-def test_vectors_of_the_schemes(name: str) -> None:
+def test_vectors_of_the_schemes(name: str, kernel: Kernel | None) -> None:
     content = json.loads((VECTORS / f"{name}.json").read_text())
     for case in (*content["steps"], *content["impossible"]):
         key = SharedKey(bytes.fromhex(case["secret"]))
@@ -172,12 +173,12 @@ def test_vectors_of_the_schemes(name: str) -> None:
             "choice": case["choice"],
             "marked": True,
         }
-        read = check([StepRecord.from_dict(line)], Keyring(key))
+        read = check([StepRecord.from_dict(line)], Keyring(key), kernel)
         possible = case in content["steps"]
         assert (READ_OUTCOMES[read.outcome[0]] is Outcome.USED) == possible, case["name"]
 
 
-def test_vectors_of_logs() -> None:
+def test_vectors_of_logs(kernel: Kernel | None) -> None:
     for case in json.loads((VECTORS / "log.json").read_text())["logs"]:
         records = []
         for line in case["lines"]:
@@ -185,11 +186,11 @@ def test_vectors_of_logs() -> None:
                 records.append(StepRecord.from_json(line))
             except AgentMarkError:
                 continue
-        check(records, Keyring(SharedKey(bytes.fromhex(case["secret"]))))
+        check(records, Keyring(SharedKey(bytes.fromhex(case["secret"]))), kernel)
 
 
-def test_bytes_and_back() -> None:
-    read = read_columns(columns_of(random_records(30, 600)), KEYS)
+def test_bytes_and_back(kernel: Kernel | None) -> None:
+    read = read_with(kernel, columns_of(random_records(30, 600)), KEYS)
     data = read.to_bytes()
     again = ReadingColumns.from_bytes(data)
     assert again.to_bytes() == data
@@ -197,8 +198,13 @@ def test_bytes_and_back() -> None:
     assert again.table.readings() == read.table.readings()
 
 
-def test_damaged_bytes_are_refused() -> None:
-    data = read_columns(columns_of(random_records(31, 20)), KEYS).to_bytes()
+def test_the_kernel_that_was_built_reads_by_default() -> None:
+    records = random_records(33, 50)
+    assert_same(read_columns(columns_of(records), KEYS), plain_steps(records, KEYS))
+
+
+def test_damaged_bytes_are_refused(kernel: Kernel | None) -> None:
+    data = read_with(kernel, columns_of(random_records(31, 20)), KEYS).to_bytes()
     rng = random.Random(32)
     for _ in range(300):
         broken = bytearray(data)

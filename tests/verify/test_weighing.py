@@ -12,8 +12,8 @@ from agentmark.core.costs import DEFAULT_WORK_LIMIT
 from agentmark.core.evidence import Evidence
 from agentmark.core.theory import false_positive_rate
 from agentmark.verify.candidates import FEW_NAMES, MOST_FOUND
-from agentmark.verify.intake import Intake
 from agentmark.verify.prices import Prices
+from agentmark.verify.sorted_log import SortedLog
 from agentmark.verify.verdict import Standing, Verdict
 
 KEY = SharedKey(bytes(range(32)))
@@ -132,7 +132,7 @@ def test_a_claim_and_a_question_without_noise_are_answered_as_asked(scheme: str)
 def test_a_clean_log_is_not_looked_through_for_others(
     scheme: str, registry: Registry | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Intake, "parts", property(lambda _: pytest.fail("sessions were looked at")))
+    monkeypatch.setattr(SortedLog, "parts", lambda _: pytest.fail("sessions were looked at"))
     monkeypatch.setattr("agentmark.verify.candidates.scan_above", lambda *_, **__: pytest.fail("scanned again"))
     log = marked_log(KEY, scheme=scheme, payload=TENANTS["acme"], payload_len=32, sessions=3)
     verdict = Verifier(KEY, registry=registry).verify(log)

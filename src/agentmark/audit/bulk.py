@@ -23,7 +23,7 @@ from agentmark.audit.case import claim_as_asked, claim_as_taken
 from agentmark.audit.chunk_kinds import default_engine
 from agentmark.audit.chunks import FAST, PLAIN
 from agentmark.audit.judged import AuditSummary, JudgedRow, ReadTotals, RowTally
-from agentmark.audit.judging import judge_parts
+from agentmark.audit.judging import Given, Judging
 from agentmark.audit.progress import Progress, Silent
 from agentmark.audit.results import Discarded, RowWriter, check_results, results_writer
 from agentmark.audit.shard_reading import ReadJob, ShardOutcome, read_shards
@@ -43,6 +43,7 @@ from agentmark.core.payload import PayloadLike
 from agentmark.core.work_limit import DEFAULT_WORK_LIMIT
 from agentmark.errors import SettingError
 from agentmark.identity.registry import Registry
+from agentmark.keys.handover import HandedKeys
 from agentmark.keys.shared import SharedKey
 from agentmark.log.read.limits import DEFAULT_LIMITS, Limits
 from agentmark.verify.correction import Correction, Familywise
@@ -186,8 +187,11 @@ class _Run:
             chosen = work_dir.settle(
                 self._asked.settings, {"engine": engine, "part_count": self._part_count(found, engine)}
             )
-            files, outcomes = _Reading(self._asked, work_dir, chosen, self._progress, self._workers).read(found)
-            summary = self._judged(files, outcomes, chosen, _totals(outcomes, found))
+            reading = _Reading(self._asked, work_dir, chosen, found)
+            workers = stack.enter_context(self._pool(max(len(reading.jobs), chosen["part_count"])))
+            files, outcomes = reading.read(workers, self._progress)
+            judging = self._judging(work_dir, workers, files, chosen)
+            summary = self._judged(judging, outcomes, _totals(outcomes, found))
             if not self._asked.keep_work_dir:
                 work_dir.remove()
         return summary
@@ -213,15 +217,20 @@ class _Run:
             size *= COLUMNS_OF_LINES
         return min(MOST_PARTS, 1 + int(size // (self._asked.part_bytes or PART_BYTES[engine])))
 
-    def _judged(
-        self, files: Sequence[Path], outcomes: Sequence[ShardOutcome], chosen: dict[str, Any], read: ReadTotals
-    ) -> AuditSummary:
+    def _pool(self, most: int) -> Workers:
+        """No more processes than there is work for."""
         asked = self._asked
-        verifier = asked.verifier()
-        judged = judge_parts(
-            verifier,
-            files,
-            chosen["part_count"],
+        given = Given(keys=HandedKeys(asked.keys), any_key_id=asked.any_key_id, registry=asked.registry)
+        return Workers(max(1, min(self._workers, most)), given)
+
+    def _judging(self, work_dir: WorkDir, workers: Workers, files: Sequence[Path], chosen: dict[str, Any]) -> Judging:
+        asked = self._asked
+        return Judging(
+            verifier=asked.verifier(),
+            workers=workers,
+            folder=work_dir.judged,
+            files=files,
+            part_count=chosen["part_count"],
             engine=chosen["engine"],
             by=asked.by,
             correction=asked.asked_correction,
@@ -229,6 +238,10 @@ class _Run:
             pools=asked.pools,
             progress=self._progress,
         )
+
+    def _judged(self, judging: Judging, outcomes: Sequence[ShardOutcome], read: ReadTotals) -> AuditSummary:
+        asked, verifier = self._asked, judging.verifier
+        judged = judging.judged()
         tally, listed = RowTally(), ReportRows()
         writer: RowWriter = Discarded() if asked.out is None else results_writer(asked.out)
         with writer:
@@ -253,8 +266,9 @@ class _Run:
             key_ids_given=verifier.keys.ids,
             claim=claim_as_asked(asked.claim),
             claim_taken_as=claim_as_taken(asked.claim, asked.registry),
-            engine=chosen["engine"],
+            engine=judging.engine,
             workers=self._workers,
+            not_pooled=judged.not_pooled,
         )
         if asked.report is not None:
             about = ReportAbout(
@@ -269,31 +283,40 @@ class _Run:
 class _Reading:
     """Shards into files of parts; those that are finished are not read again."""
 
-    def __init__(
-        self, asked: BulkAudit, work_dir: WorkDir, chosen: dict[str, Any], progress: Progress, workers: int
-    ) -> None:
+    def __init__(self, asked: BulkAudit, work_dir: WorkDir, chosen: dict[str, Any], found: FoundShards) -> None:
         self._asked = asked
         self._dir = work_dir
         self._chosen = chosen
-        self._progress = progress
-        self._workers = workers
+        self._size = found.size
+        self._pieces = [piece for shard in found.shards for piece in ranges_of(shard, asked.shard_bytes)]
+        self._kept = list(self._finished({piece.piece: piece for piece in self._pieces}))
+        self._done = {
+            outcome.piece: replace(outcome, resumed=True) for line in self._kept for outcome in _outcomes(line)
+        }
+        left = [piece for piece in self._pieces if piece.piece not in self._done]
+        self.jobs = [self._job(batch) for batch in batches(left, asked.shard_bytes)]
 
-    def read(self, found: FoundShards) -> tuple[list[Path], list[ShardOutcome]]:
+    def read(self, workers: Workers, progress: Progress) -> tuple[list[Path], list[ShardOutcome]]:
         """The files of parts that hold all shards, and what each shard held."""
-        pieces = [piece for shard in found.shards for piece in ranges_of(shard, self._asked.shard_bytes)]
-        kept = list(self._finished({piece.piece: piece for piece in pieces}))
-        self._dir.rewrite_manifest(kept)
-        self._drop_leftovers({line["file"] for line in kept})
-        done = {outcome.piece: replace(outcome, resumed=True) for line in kept for outcome in _outcomes(line)}
-        left = [piece for piece in pieces if piece.piece not in done]
-        jobs = [self._job(batch) for batch in batches(left, self._asked.shard_bytes)]
-        places = {line["file"]: _outcomes(line)[0].piece for line in kept}
-        for job, outcomes in self._read_jobs(jobs, found.size, sum([o.size for o in done.values() if o.start == 0])):
-            done |= {outcome.piece: outcome for outcome in outcomes}
-            places[Path(job.file).name] = job.shards[0].piece
-        order = {piece.piece: i for i, piece in enumerate(pieces)}
+        self._dir.rewrite_manifest(self._kept)
+        self._drop_leftovers({line["file"] for line in self._kept})
+        before = sum([piece.bytes_to_read for piece in self._pieces if piece.piece in self._done])
+        places = {line["file"]: _outcomes(line)[0].piece for line in self._kept}
+
+        def watch() -> None:
+            done, records = workers.counted
+            progress.bar(before + done, self._size, "bytes read", steps=records)
+
+        for job, (outcomes, size) in workers.map(_read_job, self.jobs, watch):
+            name = Path(job.file).name
+            self._dir.add_to_manifest(
+                {"file": name, "size": size, "shards": [outcome.as_dict() for outcome in outcomes]}
+            )
+            self._done |= {outcome.piece: outcome for outcome in outcomes}
+            places[name] = job.shards[0].piece
+        order = {piece.piece: i for i, piece in enumerate(self._pieces)}
         files = sorted(places, key=lambda name: order[places[name]])
-        return [self._dir.parts / name for name in files], [done[piece.piece] for piece in pieces]
+        return [self._dir.parts / name for name in files], [self._done[piece.piece] for piece in self._pieces]
 
     def _finished(self, wanted: dict[Any, Shard]) -> Iterator[dict[str, Any]]:
         """Lines of the manifest of which every shard is there, and unchanged."""
@@ -323,21 +346,6 @@ class _Reading:
             work_limit=asked.work_limit,
             digests=asked.report is not None,
         )
-
-    def _read_jobs(
-        self, jobs: Sequence[ReadJob], total: int, before: int
-    ) -> Iterator[tuple[ReadJob, list[ShardOutcome]]]:
-        with Workers(min(self._workers, len(jobs)) or 1) as workers:
-
-            def watch() -> None:
-                done, records = workers.counted
-                self._progress.bar(before + done, total, "bytes read", steps=records)
-
-            for job, (outcomes, size) in workers.map(_read_job, jobs, watch):
-                name = Path(job.file).name
-                line = {"file": name, "size": size, "shards": [outcome.as_dict() for outcome in outcomes]}
-                self._dir.add_to_manifest(line)
-                yield job, outcomes
 
 
 def _read_job(job: ReadJob) -> tuple[list[ShardOutcome], int]:

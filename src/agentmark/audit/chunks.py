@@ -52,10 +52,6 @@ class ChunkReading(Protocol):
     @property
     def lines(self) -> int: ...
 
-    @property
-    def place(self) -> int:
-        """How many bytes of the file are done, if that is known."""
-
 
 class ChunkKind(Protocol):
     """How records are held between a shard and a part."""
@@ -156,10 +152,6 @@ class PlainReading:
     def lines(self) -> int:
         return self._log.span_lines
 
-    @property
-    def place(self) -> int:
-        return 0
-
 
 class CostlyShardError(AgentMarkError, RuntimeError):
     """A packed file whose records take far more work than its size accounts for."""
@@ -181,14 +173,14 @@ class ReadingAllowance:
     def __init__(self, shard: Shard, work_limit: int) -> None:
         self._name = shard.name
         self._work = reading_work(work_limit, shard.size)
-        self._counts = shard.end is None and _is_packed(Path(shard.path))
+        self.counts = shard.end is None and _is_packed(Path(shard.path))
 
     def take(self, record: StepRecord) -> None:
-        if self._counts:
+        if self.counts:
             self.take_cost(reading_cost(record))
 
     def take_cost(self, cost: float) -> None:
-        if self._counts and not self._work.take(cost):
+        if self.counts and not self._work.take(cost):
             raise CostlyShardError(self._name, self._work.limit)
 
 

@@ -1,16 +1,29 @@
 """Records as columns on their way from shards to parts (extra: fast)."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from io import BufferedReader
+from math import fsum
 
-from agentmark.audit.chunks import ALL_GROUP, ChunkReading, PlainReading
+from agentmark.audit.chunks import ALL_GROUP, ChunkReading, ReadingAllowance
 from agentmark.audit.shards import Shard
 from agentmark.audit.spill import part_of
-from agentmark.batch.arrays import Int64s, np
+from agentmark.batch.arrays import Int64s, np, row_of_each
+from agentmark.batch.chunks import read_chunks
 from agentmark.batch.columns import StepColumns
-from agentmark.log.read.limits import Limits
-from agentmark.log.read.summary import LogSummary
+from agentmark.batch.from_lines import read_line_chunks
+from agentmark.log.read.files import shown
+from agentmark.log.read.limits import MIB, Limits
+from agentmark.log.read.meter import Meter
+from agentmark.log.read.open import UnreadLogError
+from agentmark.log.read.packing import as_it_is
+from agentmark.log.read.span import FileSpan
+from agentmark.log.read.summary import LogSummary, Tally
+from agentmark.verify.intake import reading_cost
 from agentmark.verify.roll import By
+
+# Rows of a chunk: some 3 MB for lists of six.
+CHUNK_ROWS = 16384
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,28 +75,58 @@ def parts_of(columns: StepColumns, by: By, part_count: int) -> Int64s:
 
 
 class ColumnReading:
-    """A shard as columns."""
+    """A shard as columns: a file of any format, or a range of one of lines."""
 
     def __init__(self, shard: Shard, *, skip_bad: bool, limits: Limits, work_limit: int) -> None:
-        self._plain = PlainReading(shard, skip_bad=skip_bad, limits=limits, work_limit=work_limit)
+        self._shard = shard
+        self._skip_bad = skip_bad
+        self._limits = limits
+        self._allowance = ReadingAllowance(shard, work_limit)
+        self._summary: LogSummary | None = None
+        self.lines = 0
 
     def chunks(self) -> Iterator[ColumnChunk]:
-        for chunk in self._plain.chunks():
-            records = [entry.record for entry in chunk.entries]
-            lines = [entry.line for entry in chunk.entries]
-            yield ColumnChunk(StepColumns.of_records(records, chunk.file, lines))
+        for columns in self._whole() if self._shard.end is None else self._range(self._shard.end):
+            if self._allowance.counts:
+                self._allowance.take_cost(reading_costs(columns))
+            # Its name here is text that every file can hold.
+            yield ColumnChunk(replace(columns, files=(self._shard.name,)))
+
+    def _whole(self) -> Iterator[StepColumns]:
+        log = read_chunks(self._shard.path, skip_bad=self._skip_bad, limits=self._limits, rows=CHUNK_ROWS)
+        yield from log
+        self._summary = log.summary
+
+    def _range(self, end: int) -> Iterator[StepColumns]:
+        name = shown(self._shard.path)
+        meter, tally = Meter(name, self._limits), Tally(name)
+        span = FileSpan(self._shard.path, self._shard.start, end)
+        file: BufferedReader = BufferedReader(span, MIB)
+        with file:
+            stream = as_it_is(file, meter)
+            yield from read_line_chunks(stream, name, meter, tally, skip_bad=self._skip_bad, rows=CHUNK_ROWS)
+        self._summary = tally.summary()
+        self.lines = span.lines
 
     @property
     def summary(self) -> LogSummary:
-        return self._plain.summary
+        if self._summary is None:
+            raise UnreadLogError(self._shard.name)
+        return self._summary
 
-    @property
-    def lines(self) -> int:
-        return self._plain.lines
 
-    @property
-    def place(self) -> int:
-        return 0
+def reading_costs(columns: StepColumns) -> float:
+    """What reading these rows costs in all: it depends on sizes alone, so it is asked once for each of them."""
+    if not len(columns):
+        return 0.0
+    row = row_of_each(columns.list_start)
+    listed = columns.weight > 0
+    lengths = np.array([len(name) for name in columns.names], np.int64)
+    options = np.bincount(row[listed], minlength=len(columns))
+    letters = np.bincount(row, weights=np.where(listed, lengths[columns.name], 0), minlength=len(columns))
+    sizes = np.stack([columns.scheme, columns.partial, columns.payload_len, options, letters.astype(np.int64)], axis=1)
+    _, first, counts = np.unique(sizes, axis=0, return_index=True, return_counts=True)
+    return fsum([reading_cost(columns.record(i)) * n for i, n in zip(first.tolist(), counts.tolist(), strict=True)])
 
 
 def part_columns(blocks: Iterable[bytes]) -> StepColumns:

@@ -149,6 +149,8 @@ class AuditSummary:
     claim_taken_as: str | None = None
     engine: str = ""
     workers: int = 1
+    # Usable steps in groups that are too short alone, and too many to be asked about together.
+    not_pooled: int = 0
 
     @property
     def attributed(self) -> bool:
@@ -187,6 +189,7 @@ class AuditSummary:
             "standings": {standing.value: self.standings[standing] for standing in Standing},
             "outcomes": {outcome.value: self.outcomes[outcome] for outcome in Outcome if self.outcomes[outcome]},
             "pooled": self.pooled,
+            "not_pooled_steps": self.not_pooled,
             "identities": [total.as_dict() for total in self.totals],
             "pools": [_pool_dict(pool) for pool in self.pools],
             "questions": self.questions,

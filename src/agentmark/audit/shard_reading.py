@@ -23,6 +23,8 @@ from agentmark.verify.roll import By
 # Of each shard, so many notes are kept; further ones are counted.
 MOST_NOTES = 20
 MOST_KEY_IDS = 20
+# Of a file that is still being read it is not known how far one is: a record has about so many bytes, packed or not.
+USUAL_BYTES = 100
 # What is gathered before it is sorted out by part and written, in bytes of columns, or of lines.
 BUFFER_BYTES = 48 << 20
 
@@ -127,7 +129,7 @@ def _read_shard(job: ReadJob, shard: Shard, kind: ChunkKind, buffer: "_Buffer", 
             buffer.add(chunk)
             if len(key_ids) < MOST_KEY_IDS:
                 key_ids.update(chunk.key_ids)
-            progress.at(reading.place, len(chunk))
+            progress.take(len(chunk))
         outcome = replace(outcome, lines=reading.lines, key_ids=sorted(key_ids)[:MOST_KEY_IDS])
         outcome = _told_by(reading.summary, outcome, shard)
     except (AgentMarkError, OSError) as error:
@@ -185,22 +187,19 @@ def _fault(error: Exception) -> str:
 
 
 class _ShardProgress:
-    """Tells of a shard's bytes as they are read, and of no more than it has."""
+    """Tells of a shard's bytes as its records come, at what a record takes in most logs, and of no more than it has."""
 
     def __init__(self, shard: Shard, told: Counted) -> None:
         self._left = shard.bytes_to_read
         self._told = told
-        self._place = 0
 
-    def at(self, place: int, records: int) -> None:
-        step = max(0, min(place - self._place, self._left))
-        self._place += step
+    def take(self, records: int) -> None:
+        step = min(USUAL_BYTES * records, self._left)
         self._left -= step
         self._told(step, records)
 
     def done(self) -> None:
         self._told(self._left, 0)
-        self._left = 0
 
 
 class _Buffer:

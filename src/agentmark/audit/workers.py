@@ -17,7 +17,6 @@ from multiprocessing import active_children, connection, get_context, parent_pro
 from typing import Any, Self, TypeVar
 
 from agentmark.core.errors import AgentMarkError
-from agentmark.keys.handover import HandedKeys
 
 Job = TypeVar("Job")
 Outcome = TypeVar("Outcome")
@@ -76,10 +75,10 @@ def count(done: int, records: int = 0) -> None:
 class Workers:
     """A pool of so many processes, each with what it is given. As a context manager it ends them all at once."""
 
-    def __init__(self, workers: int, given: Any = None, keys: HandedKeys | None = None) -> None:
-        """`given` is what `held` hands to jobs: with `keys`, the pair of both."""
+    def __init__(self, workers: int, given: Any = None) -> None:
+        """`given` is what `held` hands to jobs. It reaches a process through the pipe that starts it."""
         self._workers = workers
-        self._given = (given, keys)
+        self._given = given
         self._pool: ProcessPoolExecutor | None = None
         self._shared: Any = None
 

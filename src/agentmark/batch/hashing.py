@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from hashlib import blake2b
 from typing import TypeAlias
 
@@ -20,6 +21,23 @@ _CLOCK_SIZE = 8
 _CLOCK_LABEL = R_CLOCK + b"\0"
 
 
+class Names:
+    """The names of options, in UTF-8."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self.texts = [name.encode("utf-8") for name in names]
+
+    @cached_property
+    def joined(self) -> Bytes:
+        """All of them, one behind the other."""
+        return np.frombuffer(b"".join(self.texts), np.uint8)
+
+    @cached_property
+    def starts(self) -> Int64s:
+        """Where each of them begins in `joined`; at the end, where the last ends."""
+        return np.cumsum([0, *map(len, self.texts)], dtype=np.int64)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Steps:
     """Marked steps of one scheme and one payload length, with whole lists and keys that are held: what is read in bulk.
@@ -36,7 +54,7 @@ class Steps:
     position: Int64s  # of the choice in its list; not below `options` if the choice has no weight
     weight: Int64s
     name: Int32s
-    names: Sequence[bytes]  # in UTF-8
+    names: "Names"
 
     def __len__(self) -> int:
         return len(self.key)

@@ -48,7 +48,7 @@ def read_r(steps: Steps) -> RReadings:
     for rows, options in chunks(steps.options, lambda options: max(RACES // (SYMBOL_COUNT * options), 1)):
         runs = rows[steps.position[rows] < options]
         listed = steps.listed(runs, options)
-        clocks = clock_words([keys[row] for row in runs.tolist()], steps.names, steps.name[listed])
+        clocks = clock_words([keys[row] for row in runs.tolist()], steps.names.texts, steps.name[listed])
         symbols[runs], near[runs] = winning_symbols(clocks, steps.weight[listed], steps.position[runs])
     possible = symbols.any(axis=1) & ~near
     keys = [key for key, is_possible in zip(keys, possible.tolist(), strict=True) if is_possible]
@@ -67,7 +67,7 @@ def winning_symbols(clocks: UInt64s, weights: Int64s, position: Int64s) -> tuple
     near = np.zeros(len(position), dtype=np.bool_)
     if clocks.shape[1] > 1 and len(position):
         places = draws.rival_places()
-        open_to, unsure_from = _thresholds()
+        open_to, unsure_from = thresholds()
         bucket = draws.ratio_buckets()
         np.all(places <= open_to[bucket], axis=1, out=wins)
         unsure = places >= unsure_from[bucket]
@@ -103,14 +103,14 @@ class _Draws:
 
     def own_places(self) -> NDArray[np.uint8]:
         """The place of the choice's u under each symbol."""
-        places: NDArray[np.uint8] = _PRODUCTS[self.own_factor] ^ self.own_top[:, None]
+        places: NDArray[np.uint8] = PRODUCT_TABLE[self.own_factor] ^ self.own_top[:, None]
         return places
 
     def rival_places(self) -> NDArray[np.uint8]:
         """The place of each rival's u, by that of the choice's own: [step, rival, own place]."""
-        factor = _PRODUCTS[_INVERSES[self.own_factor][:, None], self.factor]
-        offset = self.top ^ _PRODUCTS[factor, self.own_top[:, None]]
-        places: NDArray[np.uint8] = _PRODUCTS[factor]
+        factor = PRODUCT_TABLE[INVERSES[self.own_factor][:, None], self.factor]
+        offset = self.top ^ PRODUCT_TABLE[factor, self.own_top[:, None]]
+        places: NDArray[np.uint8] = PRODUCT_TABLE[factor]
         places ^= offset[:, :, None]
         return places
 
@@ -129,7 +129,7 @@ class _Draws:
 
 
 @cache
-def _thresholds() -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
+def thresholds() -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
     """For each bucket of ratios, rival to choice, and each place of the choice: beyond which place a rival surely rings
     first, and from which on it may. For every ratio in the bucket, and wherever within their places both u lie."""
     buckets = np.arange(-LARGEST_LOG * RATIOS_PER_E, LARGEST_LOG * RATIOS_PER_E)[:, None]
@@ -142,6 +142,6 @@ def _thresholds() -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
     return open_to.astype(np.uint8), unsure_from.astype(np.uint8)
 
 
-_PRODUCTS = np.frombuffer(b"".join(PRODUCTS), np.uint8).reshape(SYMBOL_COUNT, SYMBOL_COUNT)
+PRODUCT_TABLE = np.frombuffer(b"".join(PRODUCTS), np.uint8).reshape(SYMBOL_COUNT, SYMBOL_COUNT)
 # What a factor has to be multiplied by to give 1; zero has none, and is none.
-_INVERSES = np.argmax(_PRODUCTS == 1, axis=1)
+INVERSES = np.argmax(PRODUCT_TABLE == 1, axis=1).astype(np.uint8)

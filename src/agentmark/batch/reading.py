@@ -13,7 +13,8 @@ from typing import Any
 from agentmark.batch.arrays import Bools, Bytes, Int64s, NDArray, np, row_of_each
 from agentmark.batch.columns import SCHEME_NAMES, StepColumns
 from agentmark.batch.copies import copies
-from agentmark.batch.hashing import Steps
+from agentmark.batch.hashing import Names, Steps
+from agentmark.batch.native import Kernel, built_kernel
 from agentmark.batch.read_f import read_f
 from agentmark.batch.read_r import read_r
 from agentmark.batch.symbols import ONE_SYMBOL, SET_WORDS, SYMBOL_SET, ColumnReadings, SymbolTable
@@ -95,9 +96,17 @@ class ReadingColumns:
 def read_columns(columns: StepColumns, keys: Keyring, *, work: Work | None = None) -> ReadingColumns:
     """What each row says under the key that is meant to read it (spec, section 9, steps 1 and 5).
 
-    A step that stands in them many times is read once; with `work`, rows that are beyond it are not.
+    A step that stands in them many times is read once; with `work`, rows that are beyond it are not. Where the native
+    kernel was built, it reads; where not, NumPy does, and says the same.
     """
-    reader = _Reader(columns, keys)
+    return read_with(built_kernel(), columns, keys, work=work)
+
+
+def read_with(
+    kernel: Kernel | None, columns: StepColumns, keys: Keyring, *, work: Work | None = None
+) -> ReadingColumns:
+    """The same with this kernel, or without one."""
+    reader = _Reader(columns, keys, kernel)
     copied, original = copies(columns)
     reader.to_read[copied] = False
     if work is not None:
@@ -111,8 +120,10 @@ def read_columns(columns: StepColumns, keys: Keyring, *, work: Work | None = Non
 class _Reader:
     """One pass over columns: which rows are left to be read, and what was read so far."""
 
-    def __init__(self, columns: StepColumns, keys: Keyring) -> None:
+    def __init__(self, columns: StepColumns, keys: Keyring, kernel: Kernel | None) -> None:
         self._columns = columns
+        self._read_f = read_f if kernel is None else kernel.read_f
+        self._read_r = read_r if kernel is None else kernel.read_r
         self._keys = keys
         held = [keys.key_of(key_id) for key_id in columns.key_ids]
         has_key = np.array([key is not None for key in held], dtype=np.bool_)[columns.key_id]
@@ -158,7 +169,7 @@ class _Reader:
         fits = ~columns.partial & (columns.payload_len <= MAX_BITS) & (self._options <= MAX_OPTIONS)
         plain = [np.flatnonzero(self.to_read & ~fits)]
         position = self._positions()
-        names = [name.encode("utf-8") for name in columns.names]
+        names = Names(columns.names)
         for rows, scheme, payload_len in self._pieces(np.flatnonzero(self.to_read & fits)):
             steps = Steps(
                 keys=self._held,
@@ -200,7 +211,7 @@ class _Reader:
                 yield alike[at : at + PIECE], scheme, payload_len
 
     def _take_in_f(self, rows: Int64s, steps: Steps) -> None:
-        read = read_f(steps)
+        read = self._read_f(steps)
         possible = read.possible
         count = int(np.count_nonzero(possible))
         table = SymbolTable(
@@ -216,7 +227,7 @@ class _Reader:
 
     def _take_in_r(self, rows: Int64s, steps: Steps) -> Int64s:
         """The rows that are too close to call are handed back."""
-        read = read_r(steps)
+        read = self._read_r(steps)
         count = len(read.pad)
         table = SymbolTable(
             kind=np.full(count, SYMBOL_SET, np.uint8),

@@ -126,6 +126,11 @@ def summary_lines(summary: AuditSummary, *, width: int | None = None) -> list[st
         lines += [*_identity_lines(summary, width), ""]
     lines += table(_standing_cells(summary), right=(1,), width=width)
     said = [summary.promise, *[f"together: {pool.sentence}" for pool in summary.pools]]
+    if summary.not_pooled:
+        said.append(
+            f"not pooled: {counted(summary.not_pooled, 'step')} in {row_word(summary.by)}s that are too short alone "
+            "are too many to be asked about together"
+        )
     if summary.claim is not None:
         said.append(f"claim: {summary.claim}, taken as {summary.claim_taken_as}")
     lines.append("")

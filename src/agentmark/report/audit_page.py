@@ -362,7 +362,7 @@ def _identity_page(report: AuditReport, identity: AuditIdentityPart, rows: Seque
         [
             heading("AgentMark audit: one identity", report),
             f'<div class="panel verdict yes"><p>{text(identity["name"], SENTENCE_LEN)}{revoked(identity["revoked_at"])}'
-            f"</p><p>Named in {identity["rows"]:,} of {judged}{pooled}.</p></div>",
+            f"</p><p>Named in {identity['rows']:,} of {judged}{pooled}.</p></div>",
             facts(pairs),
             _row_table(report, identity, rows),
             f"<h2>What it does not prove</h2>{bullets([FORGERY])}",

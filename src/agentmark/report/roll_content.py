@@ -114,7 +114,7 @@ class RowPart(TypedDict):
     outcomes: dict[str, int]
     steps_needed: int | None
     key_ids: list[str]
-    shared_contexts: int
+    shared_contexts: int | None
     tampering: list[str]
     work_note: str | None
 

@@ -4,10 +4,11 @@ It holds verdicts, so it is for the holder of the key. `many.judge_roll` makes i
 """
 
 from collections import Counter, defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from agentmark.core.prf import DIGEST_SIZE
 from agentmark.core.theory import false_positive_rate
 from agentmark.verify.correction import Correction
 from agentmark.verify.intake import Outcome
@@ -37,8 +38,11 @@ class RollRow:
     verdict: Verdict
     # Which of the roll's pools explains it, if it was too short alone.
     pool: int | None = None
-    # Records whose context stands in another row as well: copies, or steps that were moved.
-    shared_contexts: int = 0
+    # Steps whose context stands in another row as well: copies, or steps that were moved. None if there were too many
+    # steps to compare.
+    shared_contexts: int | None = 0
+    # The digests of the contexts of the used steps, one behind the other.
+    contexts: bytes = field(default=b"", repr=False)
 
     @property
     def used(self) -> int:
@@ -48,8 +52,8 @@ class RollRow:
     @property
     def used_contexts(self) -> frozenset[bytes]:
         """Which steps these are: copies in other rows are the same."""
-        findings = self.verdict.findings
-        return frozenset([finding.record.context for finding in findings if finding.outcome is Outcome.USED])
+        starts = range(0, len(self.contexts), DIGEST_SIZE)
+        return frozenset([self.contexts[start : start + DIGEST_SIZE] for start in starts])
 
     @property
     def set_aside(self) -> int:
@@ -168,6 +172,8 @@ class Roll:
     # What was asked: one question for each row that holds a usable step, and one for the pools if they were looked for.
     questions: int
     correction: Correction
+    # Usable steps in rows that are too short alone, and too many to be asked about together.
+    not_pooled: int = 0
 
     @property
     def totals(self) -> tuple[IdentityTotal, ...]:
@@ -234,6 +240,7 @@ class Roll:
             "identities": [total.as_dict() for total in self.totals],
             "pools": [pool.as_dict() for pool in self.pools],
             "questions": self.questions,
+            "not_pooled": self.not_pooled,
             "correction": self.correction.as_dict(),
         }
 

@@ -104,12 +104,12 @@ class SortedLog:
         parts = [self.readings.take(places) for places in groups]
         return sorted(parts, key=lambda part: -part.evidence_bits)
 
-    def ownership(self, contradicting: Sequence[int] | None) -> Counter[float]:
+    def ownership(self, contradicting: Sequence[int]) -> Counter[float]:
         """How many steps have which e-value in the evidence that the log was made with the key at all (spec, 9.4), if
         these contradict the payload."""
         counts = Counter(self.odds.tolist())
         against = self.impossible_lists
-        for place in contradicting or ():
+        for place in contradicting:
             counts[self.odds[place]] -= 1
             against += self.odds[place] > 0
         # Steps of which the whole list was not logged are left out.
