@@ -62,6 +62,7 @@ INNER_RANKS = {
         ("chunks", "read_r"),
         ("native",),
         ("reading",),
+        ("groups",),
     ),
     "audit": (("engine", "stretches", "progress", "sessions"), ("material",), ("case",), ("roll_case",)),
     "decide": (("forks",), ("decision", "forcing", "stats", "writing"), ("runs",), ("desk",), ("turn",), ("decider",)),

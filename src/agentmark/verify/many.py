@@ -571,11 +571,12 @@ class Group:
     # What its records say, read under the verifier's keys (`state.accumulate`).
     state: LogState
 
-    def sorted_out(self, payload_len: int | None) -> SortedLog:
-        """What judging it takes, under this payload length or its own."""
+    def sorted_out(self, payload_len: int | None, *, places: bool = False) -> SortedLog:
+        """What judging it takes, under this payload length or its own. With `places`, what its records show of
+        tampering is said as well: that needs their sessions and step numbers, beside what counts."""
         intake = self.state.intake(payload_len)
-        tampering = (*tamper_findings([step.record for step in intake.steps]), *erasure_findings(intake))
-        return SortedLog.of(intake, name=self.name, files=self.files, tampering=tampering)
+        moved = tamper_findings([step.record for step in intake.steps]) if places else []
+        return SortedLog.of(intake, name=self.name, files=self.files, tampering=(*moved, *erasure_findings(intake)))
 
 
 def judge_roll(
@@ -593,7 +594,7 @@ def judge_roll(
     payload_len = verifier.payload_len
     if payload_len is None and claim is not None:
         payload_len = commonest_length([survey([group.sorted_out(None) for group in ordered])])
-    part = HeldPart([group.sorted_out(payload_len) for group in ordered])
+    part = HeldPart([group.sorted_out(payload_len, places=True) for group in ordered])
     judged = judge_parts(verifier, [part], correction=correction, claim=claim, pools=pools, watch=watch)
     return Roll(
         by=by,

@@ -2,6 +2,7 @@
 are judged, and for many short logs asked together. Needs NumPy; `unpacked` makes objects where it is absent.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from importlib.util import find_spec
 from math import log2
@@ -23,6 +24,8 @@ from agentmark.verify.reading_bytes import (
 )
 from agentmark.verify.readings import EValues, ReadingList, Readings, Shape, bits_of_shapes
 
+# Logs of so few steps keep the objects that were made of them.
+SHORT = 512
 # log2 of every number of symbols that a step can leave, as Python's own arithmetic has it.
 _LOG2 = [0.0, *[log2(count) for count in range(1, SYMBOL_COUNT + 1)]]
 
@@ -69,11 +72,43 @@ class PackedReadings:
         self._owner = numpy.repeat(numpy.arange(len(kinds)), widths)
         self._shift = widths[self._owner] - 1 - (numpy.arange(len(self._owner)) - self._starts[self._owner])
         self._asked: tuple[int, EValues] | None = None
+        self._shapes: dict[Shape, int] | None = None
+        self._made: list[Reading] | None = None
 
     @classmethod
     def from_bytes(cls, data: bytes, payload_len: int) -> "PackedReadings":
         """The readings that these bytes are of; StateError if they are of none, or hold what no step can say."""
-        return cls(payload_len, packed_columns(data, payload_len))
+        import numpy
+
+        if not data.startswith(PACKED):
+            raise StateError("not readings of version 1")
+        source = Source(data, len(PACKED))
+        count, length = PACKED_HEAD.unpack(source.take(PACKED_HEAD.size))
+        if length != payload_len:
+            raise StateError(f"readings of {length} bits where {payload_len} were expected")
+
+        def column(kind: str, size: int) -> Any:
+            array = numpy.dtype(kind)
+            return numpy.frombuffer(source.take(array.itemsize * size), dtype=array)
+
+        kinds, widths = column("<u1", count), column("<u1", count)
+        pads, symbols = column("<u4", count), column("<u4", count)
+        if bool((kinds > SOFT).any()):
+            raise StateError("readings of an unknown kind")
+        words = row_size(payload_len) // 8
+        total = int(widths.sum(dtype=numpy.int64))
+        columns = {
+            "kinds": kinds,
+            "widths": widths,
+            "pads": pads,
+            "symbols": symbols,
+            "rows": column("<u8", total * words).reshape(total, words),
+            "sets": column("<u1", SET_SIZE * int((kinds == SYMBOLS).sum())).reshape(-1, SET_SIZE),
+            "values": column("<f8", SYMBOL_COUNT * int((kinds == SOFT).sum())).reshape(-1, SYMBOL_COUNT),
+        }
+        source.expect_end()
+        _check(columns, payload_len)
+        return cls(payload_len, columns)
 
     @classmethod
     def concat(cls, parts: Sequence["PackedReadings"], payload_len: int) -> "PackedReadings":
@@ -84,40 +119,50 @@ class PackedReadings:
         names = parts[0]._columns
         return cls(payload_len, {name: numpy.concatenate([part._columns[name] for part in parts]) for name in names})
 
+    def stretch(self, begin: int, end: int) -> "PackedReadings":
+        """The steps from one place to another, without copying them."""
+        columns = self._columns
+        cut = {name: columns[name][begin:end] for name in ("kinds", "widths", "pads", "symbols")}
+        cut["rows"] = columns["rows"][self._starts[begin] : self._starts[end]]
+        for name, at in (("sets", self._sets_at), ("values", self._soft_at)):
+            first, last = (0 if place == 0 else int(at[place - 1]) + 1 for place in (begin, end))
+            cut[name] = columns[name][first:last]
+        return PackedReadings(self._payload_len, cut)
+
     def __len__(self) -> int:
         return len(self._columns["kinds"])
 
     def __iter__(self) -> Iterator[Reading]:
+        return iter(self._objects())
+
+    def __getitem__(self, index: int, /) -> Reading:
+        if len(self) <= SHORT:
+            return self._objects()[index]
+        return self.take([range(len(self))[index]])._objects()[0]
+
+    def _objects(self) -> list[Reading]:
+        """Every step as an object; those of a short log are kept, for they are asked for again and again."""
+        if self._made is not None:
+            return self._made
         columns = self._columns
         size = row_size(self._payload_len)
         data = columns["rows"].tobytes()
-        rows = [int.from_bytes(data[at : at + size], "little") for at in range(0, len(data), size)] if size else []
-        numbers = [columns[name].tolist() for name in ("kinds", "widths", "pads", "symbols")]
-        sets, values = iter(columns["sets"]), iter(columns["values"])
+        rows = columns["rows"].ravel().tolist() if size == 8 else _numbers(data, size, int(self._starts[-1]))
+        sets = iter(_numbers(columns["sets"].tobytes(), SET_SIZE, len(columns["sets"])))
+        values = iter(columns["values"].tolist())
+        made: list[Reading] = []
         at = 0
-        for kind, width, pad, symbol in zip(*numbers, strict=True):
-            own = tuple(rows[at : at + width]) if size else (0,) * width
+        steps = zip(*[columns[name].tolist() for name in ("kinds", "widths", "pads", "symbols")], strict=True)
+        for kind, width, pad, symbol in steps:
+            own = tuple(rows[at : at + width])
             at += width
             if kind == SOFT:
-                yield SoftSymbols(own, pad, tuple(next(values).tolist()))
-            elif kind == EQUATIONS:
-                yield SymbolSet(own, pad, 1 << symbol)
+                made.append(SoftSymbols(own, pad, tuple(next(values))))
             else:
-                yield SymbolSet(own, pad, int.from_bytes(next(sets).tobytes(), "little"))
-
-    def __getitem__(self, index: int, /) -> Reading:
-        columns = self._columns
-        if not -len(self) <= index < len(self):
-            raise IndexError(index)
-        begin, end = self._starts[index], self._starts[index + 1 if index >= 0 else len(self) + index + 1]
-        rows = tuple([int.from_bytes(row.tobytes(), "little") for row in columns["rows"][begin:end]])
-        pad = int(columns["pads"][index])
-        kind = columns["kinds"][index]
-        if kind == SOFT:
-            return SoftSymbols(rows, pad, tuple(columns["values"][self._soft_at[index]].tolist()))
-        if kind == EQUATIONS:
-            return SymbolSet(rows, pad, 1 << int(columns["symbols"][index]))
-        return SymbolSet(rows, pad, int.from_bytes(columns["sets"][self._sets_at[index]].tobytes(), "little"))
+                made.append(SymbolSet(own, pad, 1 << symbol if kind == EQUATIONS else next(sets)))
+        if len(made) <= SHORT:
+            self._made = made
+        return made
 
     def take(self, indices: Sequence[int], /) -> "PackedReadings":
         import numpy
@@ -134,15 +179,17 @@ class PackedReadings:
         taken["rows"] = columns["rows"][places]
         taken["sets"] = columns["sets"][self._sets_at[chosen][kinds == SYMBOLS]]
         taken["values"] = columns["values"][self._soft_at[chosen][kinds == SOFT]]
-        return PackedReadings(self._payload_len, taken)
+        part = PackedReadings(self._payload_len, taken)
+        if self._made is not None:
+            part._made = [self._made[i] for i in chosen.tolist()]
+        return part
 
     @property
     def shapes(self) -> Mapping[Shape, int]:
-        import numpy
-
-        codes, counts = numpy.unique(self._widths * (2 * SYMBOL_COUNT) + self._counts, return_counts=True)
-        pairs = zip(codes.tolist(), counts.tolist(), strict=True)
-        return {divmod(code, 2 * SYMBOL_COUNT): count for code, count in pairs}
+        if self._shapes is None:
+            codes = Counter((self._widths * (2 * SYMBOL_COUNT) + self._counts).tolist())
+            self._shapes = {divmod(code, 2 * SYMBOL_COUNT): codes[code] for code in sorted(codes)}
+        return self._shapes
 
     @property
     def evidence_bits(self) -> float:
@@ -155,7 +202,8 @@ class PackedReadings:
     def _soft(self) -> list[Reading]:
         import numpy
 
-        return [self[i] for i in numpy.flatnonzero(self._columns["kinds"] == SOFT).tolist()]
+        places = numpy.flatnonzero(self._columns["kinds"] == SOFT)
+        return self.take(places.tolist())._objects() if len(places) else []
 
     def e_values(self, payload: int, /) -> EValues:
         if self._asked is None or self._asked[0] != payload:
@@ -181,9 +229,8 @@ class PackedReadings:
         soft = numpy.flatnonzero(kinds == SOFT)
         if len(soft):
             values[soft] = columns["values"][self._soft_at[soft], symbols[soft]]
-        distinct, counts = numpy.unique(values, return_counts=True)
         against: Any = numpy.flatnonzero(~(values > 0))
-        return EValues(dict(zip(distinct.tolist(), counts.tolist(), strict=True)), values, against)
+        return EValues(Counter(values.tolist()), values, against)
 
     def to_bytes(self, payload_len: int, /) -> bytes:
         if payload_len != self._payload_len:
@@ -210,46 +257,14 @@ class PackedReadings:
         import numpy
 
         bits = self._widths - numpy.array(_LOG2)[numpy.minimum(self._counts, SYMBOL_COUNT)]
-        for i in numpy.flatnonzero(self._columns["kinds"] == SOFT).tolist():
-            bits[i] = self[i].evidence_bits
+        bits[self._columns["kinds"] == SOFT] = [reading.evidence_bits for reading in self._soft()]
         chosen = numpy.flatnonzero(self._counts == 1) if single else numpy.arange(len(self))
         places: Sequence[int] = chosen[numpy.argsort(-bits[chosen], kind="stable")][:most].tolist()
         return places
 
 
-def packed_columns(data: bytes, payload_len: int) -> dict[str, Any]:
-    """What `PackedReadings` is made of, from its bytes; StateError for bytes of none, or of what no step can say."""
-    import numpy
-
-    if not data.startswith(PACKED):
-        raise StateError("not readings of version 1")
-    source = Source(data, len(PACKED))
-    count, length = PACKED_HEAD.unpack(source.take(PACKED_HEAD.size))
-    if length != payload_len:
-        raise StateError(f"readings of {length} bits where {payload_len} were expected")
-
-    def column(kind: str, size: int) -> Any:
-        array = numpy.dtype(kind)
-        return numpy.frombuffer(source.take(array.itemsize * size), dtype=array)
-
-    kinds, widths = column("<u1", count), column("<u1", count)
-    pads, symbols = column("<u4", count), column("<u4", count)
-    if bool((kinds > SOFT).any()):
-        raise StateError("readings of an unknown kind")
-    words = row_size(payload_len) // 8
-    total = int(widths.sum(dtype=numpy.int64))
-    columns = {
-        "kinds": kinds,
-        "widths": widths,
-        "pads": pads,
-        "symbols": symbols,
-        "rows": column("<u8", total * words).reshape(total, words),
-        "sets": column("<u1", SET_SIZE * int((kinds == SYMBOLS).sum())).reshape(-1, SET_SIZE),
-        "values": column("<f8", SYMBOL_COUNT * int((kinds == SOFT).sum())).reshape(-1, SYMBOL_COUNT),
-    }
-    source.expect_end()
-    _check(columns, payload_len)
-    return columns
+def _numbers(data: bytes, size: int, count: int) -> list[int]:
+    return [int.from_bytes(data[size * i : size * (i + 1)], "little") for i in range(count)]
 
 
 def _check(columns: Mapping[str, Any], payload_len: int) -> None:

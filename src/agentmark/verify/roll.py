@@ -21,6 +21,9 @@ class By(StrEnum):
 
     SESSION = "session"
     FILE = "file"
+    # Of a bulk audit: by the key that a record states, and all at once.
+    TENANT = "tenant"
+    ALL = "all"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,277 @@
+"""Columns into logs that are ready to be judged: steps 2 to 4 of the checklist (spec, section 9), all groups at once.
+
+What stands alone in its group is settled by arrays. Contexts that stand several times, and groups whose records state
+several payload lengths, are rare, and are settled record by record by the functions of the plain path.
+"""
+
+from array import array
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from math import fsum
+from typing import Any
+
+from agentmark.batch.arrays import Bools, Int64s, NDArray, np, spread
+from agentmark.batch.columns import SCHEME_NAMES, StepColumns
+from agentmark.batch.reading import ReadingColumns
+from agentmark.core.distribution import TOTAL_WEIGHT
+from agentmark.core.prf import DIGEST_SIZE
+from agentmark.verify import intake
+from agentmark.verify.intake import READ_OUTCOMES, Intake, OtherKeys, Outcome, Step, Tally, reading_cost
+from agentmark.verify.packed import PackedReadings
+from agentmark.verify.readings import ReadingList, Readings
+from agentmark.verify.roll import By
+from agentmark.verify.sorted_log import SortedLog
+from agentmark.verify.tamper import erasure_findings
+
+_OUTCOMES = tuple(Outcome)
+_CODES = {outcome: code for code, outcome in enumerate(_OUTCOMES)}
+_OF_READING = np.array([_CODES[outcome] for outcome in READ_OUTCOMES], dtype=np.int64)
+
+
+def sort_out(
+    columns: StepColumns, readings: ReadingColumns, by: By, payload_len: int | None = None
+) -> Iterator[SortedLog]:
+    """A sorted log for each session, file or key id, or one for all: what `verify.state.accumulate` and
+    `verify.intake.sort_out` come to for its records. `payload_len`: by default each group's own."""
+    if len(columns):
+        yield from _Sorting(columns, readings, by, payload_len).logs()
+
+
+class _Sorting:
+    def __init__(self, columns: StepColumns, readings: ReadingColumns, by: By, payload_len: int | None) -> None:
+        self._columns = columns
+        self._readings = readings
+        self._names, self._group = _grouped(columns, by)
+        self._outcome: Int64s = _OF_READING[readings.outcome]
+        # Of each group: whether a record of ours says what its length is; and the length.
+        self._known = np.zeros(len(self._names), dtype=np.bool_)
+        self._lengths = np.zeros(len(self._names), dtype=np.int64)
+        self._fix_lengths(payload_len)
+        ours = self._outcome != _CODES[Outcome.OTHER_KEY]
+        # (2) Records of another length are out.
+        other = ours & (columns.payload_len != self._lengths[self._group])
+        self._outcome[other] = _CODES[Outcome.OTHER_LENGTH]
+        self._to_tell: dict[int, list[int]] = {}
+        _append(self._to_tell, self._group[other], np.flatnonzero(other))
+        self._settle(np.flatnonzero(ours & ~other))
+
+    def _fix_lengths(self, given: int | None) -> None:
+        if given is not None:
+            self._known[:] = True
+            self._lengths[:] = given
+            return
+        columns = self._columns
+        rows = np.flatnonzero(self._outcome != _CODES[Outcome.OTHER_KEY])
+        self._known[self._group[rows]] = True
+        lengths = columns.payload_len[rows].astype(np.int64)
+        group = self._group[rows]
+        # Whichever was written last: where all are the same, it is that.
+        self._lengths[group] = lengths
+        voting = np.unique(group[lengths != self._lengths[group]])
+        if len(voting):
+            chosen = rows[np.isin(group, voting)]
+            for number, mine in _by_group(self._group, chosen):
+                steps = [Step(columns.record(row), Outcome.USED) for row in mine.tolist()]
+                self._lengths[number] = intake.sort_out(steps).payload_len
+
+    def _settle(self, rows: Int64s) -> None:
+        """(3) and (4): erasures and copies."""
+        columns = self._columns
+        order, fresh = _in_order_of_contexts(columns, self._group, rows)
+        rows = rows[order]
+        sizes = np.diff(np.concatenate([np.flatnonzero(fresh), [len(rows)]]))
+        alone = np.repeat(sizes == 1, sizes)
+        lonely = rows[alone]
+        self._outcome[lonely[columns.enforced[lonely] == 0]] = _CODES[Outcome.NOT_ENFORCED]
+        self._outcome[lonely[~columns.marked[lonely]]] = _CODES[Outcome.UNMARKED]
+        # The rest in the order of the log: the first of several copies is the one that counts.
+        several = np.sort(rows[~alone])
+        for number, mine in _by_group(self._group, several):
+            steps = [self._step(row) for row in mine.tolist()]
+            settled = intake.sort_out(steps, int(self._lengths[number]))
+            for row, step in zip(mine.tolist(), settled.steps, strict=True):
+                self._outcome[row] = _CODES[step.outcome]
+        _append(self._to_tell, self._group[several], several)
+
+    def _step(self, row: int) -> Step:
+        """A record with what reading it came to; what it says makes no difference to what counts."""
+        return Step(self._columns.record(row), READ_OUTCOMES[self._readings.outcome[row]])
+
+    def logs(self) -> Iterator[SortedLog]:
+        used = np.flatnonzero(self._outcome == _CODES[Outcome.USED])
+        order, _ = _in_order_of_contexts(self._columns, self._group, used)
+        used = used[order]
+        about = _About(self._columns, self._group, self._outcome, used, len(self._names))
+        said = _Said(self._readings, used, self._lengths[self._group[used]])
+        starts = np.searchsorted(self._group[used], np.arange(len(self._names) + 1)).tolist()
+        odds = _odds(self._columns, used)
+        contexts = self._columns.context[used].tobytes()
+        for number, name in enumerate(self._names):
+            begin, end = starts[number : number + 2]
+            tally = about.tally(number, begin, end)
+            key_of, session_of = about.parts(tally, begin, end)
+            length = int(self._lengths[number])
+            yield SortedLog(
+                name=name,
+                files=about.files(number),
+                payload_len=length,
+                length_is_known=bool(self._known[number]),
+                readings=said.readings(begin, end, length),
+                contexts=contexts[DIGEST_SIZE * begin : DIGEST_SIZE * end],
+                odds=array("d", odds[begin:end].tobytes()),
+                impossible_lists=about.impossible_lists(number),
+                key_of=key_of,
+                session_of=session_of,
+                tally=tally,
+                tampering=self._erasures(number, length),
+            )
+
+    def _erasures(self, number: int, length: int) -> tuple[str, ...]:
+        """Sentences on steps that other records have taken out of the count."""
+        rows = self._to_tell.get(number)
+        if not rows:
+            return ()
+        steps = [Step(self._columns.record(row), _OUTCOMES[self._outcome[row]]) for row in sorted(rows)]
+        return tuple(erasure_findings(Intake(length, tuple(steps))))
+
+
+class _About:
+    """What became of the records of each group, in numbers, counted for all groups at once."""
+
+    def __init__(self, columns: StepColumns, group: Int64s, outcome: Int64s, used: Int64s, groups: int) -> None:
+        self._columns = columns
+        self._used = used
+        counts = np.bincount(group * len(_OUTCOMES) + outcome, minlength=groups * len(_OUTCOMES))
+        self._counts = counts.reshape(groups, len(_OUTCOMES)).tolist()
+        self._mismatches = np.bincount(group[columns.mismatch], minlength=groups).tolist()
+        impossible = (outcome == _CODES[Outcome.IMPOSSIBLE]) & columns.listed & ~columns.partial
+        self._impossible = np.bincount(group[impossible], minlength=groups).tolist()
+        self._schemes = (
+            np.bincount(group[used] * len(SCHEME_NAMES) + columns.scheme[used], minlength=groups * len(SCHEME_NAMES))
+            .reshape(groups, len(SCHEME_NAMES))
+            .tolist()
+        )
+        self._files = _codes_of(group, columns.file, groups)
+        self._keys = _codes_of(group[used], columns.key_id[used], groups)
+        self._other_keys: dict[int, Counter[str]] = {}
+        other = np.flatnonzero(outcome == _CODES[Outcome.OTHER_KEY])
+        pairs, met = np.unique(np.stack([group[other], columns.key_id[other]]), axis=1, return_counts=True)
+        for number, code, count in zip(*pairs.tolist(), met.tolist(), strict=True):
+            self._other_keys.setdefault(number, Counter())[columns.key_ids[code]] = count
+        self._unread: dict[int, list[float]] = {}
+        for row in np.flatnonzero(outcome == _CODES[Outcome.NOT_READ]).tolist():
+            self._unread.setdefault(int(group[row]), []).append(reading_cost(columns.record(row)))
+
+    def tally(self, number: int, begin: int, end: int) -> Tally:
+        schemes = zip(SCHEME_NAMES, self._schemes[number], strict=True)
+        return Tally(
+            counts={_OUTCOMES[code]: count for code, count in enumerate(self._counts[number]) if count},
+            schemes=tuple(sorted([name for name, count in schemes if count])),
+            key_ids=tuple(sorted([self._columns.key_ids[code] for code in self._keys[number]])),
+            mismatches=self._mismatches[number],
+            other_keys=OtherKeys.of(self._other_keys.get(number, {})),
+            unread_cost=fsum(self._unread.get(number, ())),
+        )
+
+    def files(self, number: int) -> tuple[str, ...]:
+        return tuple(sorted([self._columns.files[code] for code in self._files[number]]))
+
+    def impossible_lists(self, number: int) -> int:
+        count: int = self._impossible[number]
+        return count
+
+    def parts(self, tally: Tally, begin: int, end: int) -> tuple["array[int]", "array[int]"]:
+        """Of each used step its key and its session, where there are several."""
+        columns, rows = self._columns, self._used[begin:end]
+        keys, sessions = columns.key_id[rows].tolist(), columns.session[rows].tolist()
+        key_of, session_of = array("i"), array("i")
+        if len(tally.key_ids) > 1:
+            places = {key_id: i for i, key_id in enumerate(tally.key_ids)}
+            key_of.extend([places[columns.key_ids[code]] for code in keys])
+        pairs = set(zip(keys, sessions, strict=True))
+        both = sorted({(columns.key_ids[key], columns.sessions[session]) for key, session in pairs})
+        if len(both) > 1:
+            numbers = {pair: i for i, pair in enumerate(both)}
+            session_of.extend(
+                [numbers[columns.key_ids[k], columns.sessions[s]] for k, s in zip(keys, sessions, strict=True)]
+            )
+        return key_of, session_of
+
+
+class _Said:
+    """What the used steps say, in their order, ready to be cut into stretches: arrays for each payload length."""
+
+    def __init__(self, readings: ReadingColumns, used: Int64s, lengths: Int64s) -> None:
+        # Where in the arrays of its length each step stands.
+        self._place = np.zeros(len(used), dtype=np.int64)
+        self._packed: dict[int, PackedReadings] = {}
+        for length in np.unique(lengths).tolist():
+            mine = np.flatnonzero(lengths == length)
+            self._place[mine] = np.arange(len(mine))
+            self._packed[length] = readings.packed(used[mine], length)
+
+    def readings(self, begin: int, end: int, length: int) -> Readings:
+        if begin == end:
+            return ReadingList()
+        first = int(self._place[begin])
+        return self._packed[length].stretch(first, first + end - begin)
+
+
+def _grouped(columns: StepColumns, by: By) -> tuple[tuple[str, ...], Int64s]:
+    """The names of the groups, and which one each row is of."""
+    tables: Mapping[By, tuple[tuple[str, ...], NDArray[Any]]] = {
+        By.SESSION: (columns.sessions, columns.session),
+        By.FILE: (columns.files, columns.file),
+        By.TENANT: (columns.key_ids, columns.key_id),
+        By.ALL: (("all",), np.zeros(len(columns), np.int64)),
+    }
+    names, codes = tables[by]
+    present = np.unique(codes)
+    return tuple([names[code] for code in present.tolist()]), np.searchsorted(present, codes).astype(np.int64)
+
+
+def _in_order_of_contexts(columns: StepColumns, group: Int64s, rows: Int64s) -> tuple[Int64s, Bools]:
+    """An order of these rows by group, in it by context, in that by place; and where in it a context is a new one."""
+    words = np.ascontiguousarray(columns.context[rows]).view(">u8")
+    own = group[rows]
+    order = np.lexsort((words[:, 3], words[:, 2], words[:, 1], words[:, 0], own))
+    words, own = words[order], own[order]
+    fresh = np.ones(len(rows), dtype=np.bool_)
+    fresh[1:] = (own[1:] != own[:-1]) | np.any(words[1:] != words[:-1], axis=1)
+    return order, fresh
+
+
+def _by_group(group: Int64s, rows: Int64s) -> Iterator[tuple[int, Int64s]]:
+    """The rows of each group, in their order."""
+    order = np.argsort(group[rows], kind="stable")
+    rows = rows[order]
+    numbers, starts = np.unique(group[rows], return_index=True)
+    yield from zip(numbers.tolist(), np.split(rows, starts[1:]), strict=False)
+
+
+def _append(told: dict[int, list[int]], groups: Int64s, rows: Int64s) -> None:
+    for number, row in zip(groups.tolist(), rows.tolist(), strict=True):
+        told.setdefault(number, []).append(row)
+
+
+def _codes_of(group: Int64s, codes: NDArray[Any], groups: int) -> Sequence[list[int]]:
+    """For each group the different codes that its rows have."""
+    found: list[list[int]] = [[] for _ in range(groups)]
+    if len(group):
+        most = int(codes.max()) + 1
+        for pair in np.unique(group * most + codes).tolist():
+            found[pair // most].append(pair % most)
+    return found
+
+
+def _odds(columns: StepColumns, rows: Int64s) -> NDArray[np.float64]:
+    """1 over the probability of each choice; 0 where not the whole list was logged."""
+    odds = np.zeros(len(rows))
+    whole = np.flatnonzero(columns.listed[rows] & ~columns.partial[rows])
+    chosen = rows[whole]
+    lengths = np.diff(columns.list_start)[chosen]
+    entries = spread(columns.list_start[:-1][chosen], lengths)
+    step = np.repeat(np.arange(len(chosen)), lengths)
+    hits = columns.name[entries] == columns.choice[chosen][step]
+    odds[whole[step[hits]]] = 1 / (columns.weight[entries[hits]] / TOTAL_WEIGHT)
+    return odds
