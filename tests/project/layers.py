@@ -64,7 +64,16 @@ INNER_RANKS = {
         ("reading",),
         ("groups",),
     ),
-    "audit": (("engine", "stretches", "progress", "sessions"), ("material",), ("case",), ("roll_case",)),
+    "audit": (
+        ("engine", "stretches", "progress", "sessions", "shards", "spill", "work_dir", "workers", "results"),
+        ("material", "chunks", "judged"),
+        ("case", "column_chunks"),
+        ("chunk_kinds", "sorted_parts"),
+        ("judging",),
+        ("roll_case", "shard_reading"),
+        ("bulk_report",),
+        ("bulk",),
+    ),
     "decide": (("forks",), ("decision", "forcing", "stats", "writing"), ("runs",), ("desk",), ("turn",), ("decider",)),
 }
 # Adapters know nothing of each other: each is one file on what they share.

@@ -23,6 +23,7 @@ SUMMARIES = {
     "embed": "Choose behaviors: weights on standard input, one JSON object a line; choices and records on standard "
     "output.",
     "verify": "Read the identity from whatever is left of a log.",
+    "audit": "Judge every session in many logs at once: millions of steps, in bounded memory, resumable.",
     "monitor": "Watch a log that grows, and raise an alarm that is valid however often one looks (docs/monitor.md).",
     "inspect": "Say what logs hold, session by session. Needs no key.",
     "convert": "Write the records of logs of any format to one file: JSON lines, or a Parquet table. Needs no key.",
@@ -174,6 +175,7 @@ _HOMES: dict[str, Callable[[], Any]] = {
     "identity": lambda: import_module("agentmark.cli.identity"),
     "embed": lambda: import_module("agentmark.cli.embed"),
     "verify": lambda: import_module("agentmark.cli.verify_options"),
+    "audit": lambda: import_module("agentmark.cli.audit_options"),
     "monitor": lambda: import_module("agentmark.cli.monitor"),
     "inspect": lambda: import_module("agentmark.cli.inspect"),
     "convert": lambda: import_module("agentmark.cli.convert"),

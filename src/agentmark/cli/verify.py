@@ -159,7 +159,7 @@ def _case(arguments: argparse.Namespace) -> Case:
         keys=load_keys(arguments),
         registry=registry,
         registry_file=arguments.registry,
-        claim=_claim(arguments.claim, registry),
+        claim=claim_of(arguments.claim, registry),
         payload_len=arguments.payload_len,
         threshold=arguments.threshold,
         noise=arguments.noise,
@@ -175,7 +175,7 @@ def _case(arguments: argparse.Namespace) -> Case:
     )
 
 
-def _claim(text: str | None, registry: Registry | None) -> PayloadLike:
+def claim_of(text: str | None, registry: Registry | None) -> PayloadLike:
     """A name in the registry goes before a number: a tenant may be called 42."""
     if text is None or (registry is not None and text in registry):
         return text

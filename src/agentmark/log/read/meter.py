@@ -5,7 +5,7 @@ from sys import getsizeof
 
 from agentmark.chain.checkpoint import Checkpoint
 from agentmark.log.lines import parsed_size
-from agentmark.log.read.limits import MIB, LimitError, Limits
+from agentmark.log.read.limits import DEFAULT_LIMITS, MIB, LimitError, Limits
 from agentmark.record import StepRecord
 
 # What any file may ask for, so that small ones need not be counted to the byte.
@@ -15,6 +15,9 @@ FREE_RECORDS = 1000
 
 # What a record of a handful of behaviors takes in memory, with room. A larger one counts as several.
 RECORD_UNIT = 2048
+
+# What text of no letters takes in memory.
+_EMPTY = getsizeof("")
 
 # What reading a row costs beside parsing it, and what handing on what was found costs, in values.
 ROW_VALUES = 24
@@ -31,6 +34,12 @@ class Meter:
         self._unpacked = 0
         self._values = 0
         self._records = 0
+        # Whether the values of a text that is parsed are counted.
+        self.counts_text = True
+
+    def nothing_is_packed(self) -> None:
+        """The file is text as it stands. No text makes as many values as the usual limit has for its bytes."""
+        self.counts_text = self.limits.values_per_byte < DEFAULT_LIMITS.values_per_byte
 
     def read(self, count: int) -> None:
         """So many bytes were taken from the file itself."""
@@ -68,8 +77,11 @@ class Meter:
 
     def parse(self, text: bytes, where: str, what: str) -> None:
         """A row, or a document, is about to be parsed."""
-        self.check(text, where, what)
-        self.count_values(ROW_VALUES + values_in(text))
+        # No text makes more of itself than this; nearly all are done here.
+        if len(text) > self.limits.held_bytes or len(text) * 200 > self.limits.parsed_bytes:
+            self.check(text, where, what)
+        if self.counts_text:
+            self.count_values(ROW_VALUES + values_in(text))
 
     def count_row(self) -> None:
         """A row whose text was counted by itself."""
@@ -137,7 +149,11 @@ def memory_of(found: StepRecord | Checkpoint) -> int:
         return 300 * len(found.sessions) + sum(map(getsizeof, found.sessions))
     size = len(found.session) + len(found.key_id) + len(found.reason or "")
     if found.distribution is not None:
-        size += 100 * len(found.distribution) + sum(map(getsizeof, found.distribution.behaviors))
+        names = found.distribution.behaviors
+        joined = "".join(names)
+        # Text of ASCII letters takes a byte for each, and for an object.
+        of_names = _EMPTY * len(names) + len(joined) if joined.isascii() else sum(map(getsizeof, names))
+        size += 100 * len(names) + of_names
     for members in (found.partial_weights, found.meta, found.raw_context):
         if members:
             size += memory_of_value(members)
