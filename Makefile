@@ -9,7 +9,7 @@ INSTALL := PIP_CONSTRAINT=constraints.txt PIP_DISABLE_PIP_VERSION_CHECK=1 $(BIN)
 ADAPTERS := $(basename $(notdir $(wildcard tests/adapters/*.txt)))
 ADAPTER_TESTS := $(addprefix test-adapter-,$(ADAPTERS))
 
-.PHONY: help demo test test-slow test-docs test-adapters test-adapters-model $(ADAPTER_TESTS) lab test-lab test-local lab-oasis test-oasis test-logs test-transformers test-scale fuzz hostile tenants lint types check bench bench-audit results docs wheel vectors clean
+.PHONY: help demo test test-slow test-docs test-adapters test-adapters-model $(ADAPTER_TESTS) lab test-lab test-local lab-oasis test-oasis test-logs test-transformers test-scale fuzz hostile tenants lint types check bench bench-audit results docs wheel kernel vectors clean
 
 help:  ## List the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -185,6 +185,9 @@ wheel: $(BIN)/python  ## The package as one file to install anywhere, in dist
 
 docs: .venvs/docs/.ready  ## The documents and the API reference as HTML, in build/docs
 	.venvs/docs/bin/python tools/docs/build.py
+
+kernel: $(BIN)/python  ## Build the native library of bulk audits in place, after a change to its C
+	$(BIN)/python tools/build_kernel.py
 
 vectors: $(BIN)/python  ## Write the test vectors anew; leaves no diff
 	$(BIN)/python tools/make_vectors.py

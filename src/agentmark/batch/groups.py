@@ -8,7 +8,7 @@ from array import array
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from math import fsum
-from typing import Any, cast
+from typing import Any
 
 from agentmark.batch.arrays import Bools, Int64s, NDArray, np, spread
 from agentmark.batch.columns import SCHEME_NAMES, StepColumns
@@ -207,9 +207,9 @@ class _Said:
         self._place = np.zeros(len(used), dtype=np.int64)
         self._packed: dict[int, PackedReadings] = {}
         for length in np.unique(lengths).tolist():
-            mine = lengths == length
-            self._place[mine] = np.arange(np.count_nonzero(mine))
-            self._packed[length] = readings.tables[length].take(cast("Sequence[int]", readings.entry[used[mine]]))
+            mine = np.flatnonzero(lengths == length)
+            self._place[mine] = np.arange(len(mine))
+            self._packed[length] = readings.packed(used[mine], length)
 
     def readings(self, begin: int, end: int, length: int) -> Readings:
         """Of a stretch of steps of one payload length."""

@@ -23,7 +23,7 @@ from agentmark.core.schemes import SCHEMES, SchemeF, SchemeR
 from agentmark.core.symbols import SYMBOL_BITS, SYMBOL_COUNT, Reading
 from agentmark.verify.intake import READ_OUTCOMES, Outcome, read_record, reading_cost
 from agentmark.verify.keyring import Keyring
-from agentmark.verify.packed import PackedReadings, packed_columns
+from agentmark.verify.packed import PackedReadings
 from agentmark.verify.reading_bytes import EQUATIONS, SET_SIZE, SYMBOLS, Source, pack_readings
 from agentmark.verify.readings import ReadingList, Readings
 from agentmark.verify.work import Work
@@ -71,9 +71,13 @@ class ReadingColumns:
         answer together."""
         lengths = np.unique(self.payload_len[rows]).tolist()
         if len(lengths) == 1:
-            return self.tables[lengths[0]].take(cast("Sequence[int]", self.entry[rows]))
+            return self.packed(rows, lengths[0])
         said = [self.reading(row) for row in rows.tolist()]
         return ReadingList([reading for reading in said if reading is not None])
+
+    def packed(self, rows: Int64s, payload_len: int) -> PackedReadings:
+        """The same for used rows of this payload length."""
+        return self.tables[payload_len].take(cast("Sequence[int]", self.entry[rows]))
 
     def to_bytes(self) -> bytes:
         """Magic, a check of all that follows, the number of rows, their outcomes, payload lengths and entries; then
@@ -159,8 +163,8 @@ class _Reader:
         self.outcome[~columns.marked] = _CODES[Outcome.UNMARKED]
         self.outcome[~has_key] = _CODES[Outcome.OTHER_KEY]
         self.entry: Int64s = np.full(len(columns), _NO_ENTRY, dtype=np.int64)
-        # What was read so far, by payload length: columns as `PackedReadings` has them, in pieces.
-        self._pieces_read: dict[int, list[dict[str, NDArray[Any]]]] = defaultdict(list)
+        # What was read so far, by payload length, in pieces.
+        self._pieces_read: dict[int, list[PackedReadings]] = defaultdict(list)
         self._counts: Counter[int] = Counter()
         self._options = _sums_of_lists(columns, columns.weight > 0)
 
@@ -216,12 +220,7 @@ class _Reader:
 
     def tables(self) -> dict[int, PackedReadings]:
         """What was read, by payload length."""
-        return {
-            length: PackedReadings(
-                length, {name: np.concatenate([piece[name] for piece in pieces]) for name in pieces[0]}
-            )
-            for length, pieces in self._pieces_read.items()
-        }
+        return {length: PackedReadings.concat(pieces, length) for length, pieces in self._pieces_read.items()}
 
     def _positions(self) -> Int64s:
         """Where in its list the choice of each row stands, if it is there."""
@@ -244,8 +243,7 @@ class _Reader:
     def _take_in_f(self, rows: Int64s, steps: Steps) -> None:
         read = self._read_f(steps)
         count = int(np.count_nonzero(read.possible))
-        self._add(
-            rows[read.possible],
+        said = PackedReadings(
             steps.payload_len,
             {
                 "kinds": np.full(count, EQUATIONS, np.uint8),
@@ -257,6 +255,7 @@ class _Reader:
                 "values": _NO_VALUES,
             },
         )
+        self._add(rows[read.possible], steps.payload_len, said)
         self.outcome[rows[~read.possible]] = _CODES[Outcome.IMPOSSIBLE]
 
     def _take_in_r(self, rows: Int64s, steps: Steps) -> Int64s:
@@ -267,8 +266,7 @@ class _Reader:
         single = np.bitwise_count(read.symbols).sum(axis=1) == 1
         symbols = np.zeros(len(sets), np.uint32)
         symbols[single] = np.argmax(np.unpackbits(sets[single], axis=1, bitorder="little"), axis=1)
-        self._add(
-            rows[read.possible],
+        said = PackedReadings(
             steps.payload_len,
             {
                 "kinds": np.where(single, EQUATIONS, SYMBOLS).astype(np.uint8),
@@ -280,6 +278,7 @@ class _Reader:
                 "values": _NO_VALUES,
             },
         )
+        self._add(rows[read.possible], steps.payload_len, said)
         self.outcome[rows[~read.possible & ~read.near]] = _CODES[Outcome.IMPOSSIBLE]
         return rows[read.near]
 
@@ -292,13 +291,13 @@ class _Reader:
             if step.reading is not None:
                 said[record.payload_len][row] = step.reading
         for length, readings in said.items():
-            packed = packed_columns(pack_readings(readings.values(), length), length)
+            packed = PackedReadings.from_bytes(pack_readings(readings.values(), length), length)
             self._add(np.fromiter(readings, np.int64, len(readings)), length, packed)
 
-    def _add(self, rows: Int64s, payload_len: int, columns: dict[str, NDArray[Any]]) -> None:
+    def _add(self, rows: Int64s, payload_len: int, said: PackedReadings) -> None:
         self.entry[rows] = np.arange(len(rows)) + self._counts[payload_len]
         self._counts[payload_len] += len(rows)
-        self._pieces_read[payload_len].append(columns)
+        self._pieces_read[payload_len].append(said)
 
 
 def _sums_of_lists(columns: StepColumns, values: NDArray[Any]) -> Int64s:

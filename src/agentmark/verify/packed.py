@@ -78,7 +78,37 @@ class PackedReadings:
     @classmethod
     def from_bytes(cls, data: bytes, payload_len: int) -> "PackedReadings":
         """The readings that these bytes are of; StateError if they are of none, or hold what no step can say."""
-        return cls(payload_len, packed_columns(data, payload_len))
+        import numpy
+
+        if not data.startswith(PACKED):
+            raise StateError("not readings of version 1")
+        source = Source(data, len(PACKED))
+        count, length = PACKED_HEAD.unpack(source.take(PACKED_HEAD.size))
+        if length != payload_len:
+            raise StateError(f"readings of {length} bits where {payload_len} were expected")
+
+        def column(kind: str, size: int) -> Any:
+            array = numpy.dtype(kind)
+            return numpy.frombuffer(source.take(array.itemsize * size), dtype=array)
+
+        kinds, widths = column("<u1", count), column("<u1", count)
+        pads, symbols = column("<u4", count), column("<u4", count)
+        if bool((kinds > SOFT).any()):
+            raise StateError("readings of an unknown kind")
+        words = row_size(payload_len) // 8
+        total = int(widths.sum(dtype=numpy.int64))
+        columns = {
+            "kinds": kinds,
+            "widths": widths,
+            "pads": pads,
+            "symbols": symbols,
+            "rows": column("<u8", total * words).reshape(total, words),
+            "sets": column("<u1", SET_SIZE * int((kinds == SYMBOLS).sum())).reshape(-1, SET_SIZE),
+            "values": column("<f8", SYMBOL_COUNT * int((kinds == SOFT).sum())).reshape(-1, SYMBOL_COUNT),
+        }
+        source.expect_end()
+        _check(columns, payload_len)
+        return cls(payload_len, columns)
 
     @classmethod
     def concat(cls, parts: Sequence["PackedReadings"], payload_len: int) -> "PackedReadings":
@@ -231,41 +261,6 @@ class PackedReadings:
         chosen = numpy.flatnonzero(self._counts == 1) if single else numpy.arange(len(self))
         places: Sequence[int] = chosen[numpy.argsort(-bits[chosen], kind="stable")][:most].tolist()
         return places
-
-
-def packed_columns(data: bytes, payload_len: int) -> dict[str, Any]:
-    """What `PackedReadings` is made of, from its bytes; StateError for bytes of none, or of what no step can say."""
-    import numpy
-
-    if not data.startswith(PACKED):
-        raise StateError("not readings of version 1")
-    source = Source(data, len(PACKED))
-    count, length = PACKED_HEAD.unpack(source.take(PACKED_HEAD.size))
-    if length != payload_len:
-        raise StateError(f"readings of {length} bits where {payload_len} were expected")
-
-    def column(kind: str, size: int) -> Any:
-        array = numpy.dtype(kind)
-        return numpy.frombuffer(source.take(array.itemsize * size), dtype=array)
-
-    kinds, widths = column("<u1", count), column("<u1", count)
-    pads, symbols = column("<u4", count), column("<u4", count)
-    if bool((kinds > SOFT).any()):
-        raise StateError("readings of an unknown kind")
-    words = row_size(payload_len) // 8
-    total = int(widths.sum(dtype=numpy.int64))
-    columns = {
-        "kinds": kinds,
-        "widths": widths,
-        "pads": pads,
-        "symbols": symbols,
-        "rows": column("<u8", total * words).reshape(total, words),
-        "sets": column("<u1", SET_SIZE * int((kinds == SYMBOLS).sum())).reshape(-1, SET_SIZE),
-        "values": column("<f8", SYMBOL_COUNT * int((kinds == SOFT).sum())).reshape(-1, SYMBOL_COUNT),
-    }
-    source.expect_end()
-    _check(columns, payload_len)
-    return columns
 
 
 def _numbers(data: bytes, size: int, count: int) -> list[int]:
