@@ -92,6 +92,7 @@ class Judging:
         )
         jobs = [(part, settled, judged.pools) for part, settled in zip(parts, judged.settled, strict=True)]
         files = list(mapper(_write_rows, jobs))
+        PHASE.last = None
         rows = merge(*[_read_rows(Path(path)) for path in files], key=lambda row: row.row.group)
         return Judged(rows=rows, pools=judged.pools, questions=judged.questions, not_pooled=judged.not_pooled)
 
