@@ -117,7 +117,12 @@ class DiskPart:
         return Path(self._folder, f"logs-{self._number:05}.sorted")
 
     def logs(self) -> Sequence[SortedLog]:
-        return list(read_logs(self.logs_file, PHASE.keys))
+        """Those that this process had last are still at hand: where there is one part, it is read once."""
+        path = str(self.logs_file)
+        if PHASE.last is None or PHASE.last[0] != path:
+            PHASE.last = None
+            PHASE.last = path, list(read_logs(self.logs_file, PHASE.keys))
+        return PHASE.last[1]
 
     def verdicts(self) -> Sequence[Verdict]:
         """Those of the last phase before the one at hand: one that was stopped begins anew."""
@@ -142,10 +147,11 @@ class DiskPart:
 
 @dataclass(slots=True)
 class _Phase:
-    """Which phase is at hand in this process, and the keys that what is kept is sealed with."""
+    """Which phase is at hand in this process, the keys that what is kept is sealed with, and the part it had last."""
 
     number: int = 0
     held: Keyring | None = None
+    last: tuple[str, Sequence[SortedLog]] | None = None
 
     @property
     def keys(self) -> Keyring:
