@@ -92,6 +92,7 @@ class Judging:
         )
         jobs = [(part, settled, judged.pools) for part, settled in zip(parts, judged.settled, strict=True)]
         files = list(mapper(_write_rows, jobs))
+        PHASE.last = None
         rows = merge(*[_read_rows(Path(path)) for path in files], key=lambda row: row.row.group)
         return Judged(rows=rows, pools=judged.pools, questions=judged.questions, not_pooled=judged.not_pooled)
 
@@ -99,10 +100,11 @@ class Judging:
         folder = self.folder / ("own-length" if payload_len is None else f"length-{payload_len}")
         folder.mkdir(mode=0o700, exist_ok=True)
         parts = [DiskPart(str(folder), number) for number in range(self.part_count)]
+        files = tuple(map(str, self.files))
         jobs = [
             SortJob(
                 part=number,
-                files=tuple(map(str, self.files)),
+                files=files,
                 engine=self.engine,
                 by=self.by,
                 payload_len=payload_len,

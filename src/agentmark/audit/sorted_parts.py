@@ -1,17 +1,19 @@
 """Parts of an audit, read under the keys and sorted out by group: a file each, of logs that are ready to be judged.
 
-    logs-00007.sorted    the sorted logs of part 7, each behind its length
+    logs-00007.sorted    the sorted logs of part 7, some hundred at a time, sealed with the keys
     said-00007-003       what was said of them in phase 3, sealed with the keys
 
 A part is what `verify.many` judges: it fetches its logs from disk, and keeps its verdicts there. What is sealed can be
 neither made nor altered by anybody who does not hold the keys, so that reading it back runs nobody else's code.
 """
 
+import io
 import os
 import pickle
 import struct
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -20,13 +22,15 @@ from agentmark.audit.spill import SpillError, read_blocks
 from agentmark.record import StepRecord
 from agentmark.verify.keyring import SEAL_SIZE, Keyring
 from agentmark.verify.many import Group
-from agentmark.verify.packed import unpacked
+from agentmark.verify.packed import PackedReadings
 from agentmark.verify.roll import By
 from agentmark.verify.sorted_log import SortedLog
 from agentmark.verify.state import accumulate
 from agentmark.verify.verdict import Verdict
 
 _LENGTH = struct.Struct(">Q")
+# Logs that are sealed together.
+BLOCK_LOGS = 256
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,9 +52,9 @@ def sort_part(job: SortJob, keys: Keyring) -> None:
     logs = _fast(blocks, keys, job) if job.engine == FAST else _plain(blocks, keys, job)
     temporary = Path(f"{job.to}.{os.getpid()}.tmp")
     with temporary.open("wb") as file:
-        for log in logs:
-            data = log.to_bytes()
-            file.write(_LENGTH.pack(len(data)))
+        while block := list(islice(logs, BLOCK_LOGS)):
+            data = _packed(block)
+            file.write(_LENGTH.pack(len(data)) + keys.seal(data))
             file.write(data)
     temporary.replace(job.to)
 
@@ -77,20 +81,28 @@ def _fast(blocks: Iterable[bytes], keys: Keyring, job: SortJob) -> Iterator[Sort
     yield from sorted(sort_out(columns, readings, job.by, job.payload_len), key=lambda log: log.name)
 
 
-def read_logs(path: Path) -> list[SortedLog]:
+def read_logs(path: Path, keys: Keyring) -> Iterator[SortedLog]:
     """The logs of a part."""
-    data = path.read_bytes()
-    logs, at = [], 0
-    while at < len(data):
-        if at + _LENGTH.size > len(data):
-            raise SpillError(path, "is cut short")
-        (length,) = _LENGTH.unpack_from(data, at)
-        at += _LENGTH.size
-        if at + length > len(data):
-            raise SpillError(path, "is cut short")
-        logs.append(SortedLog.from_bytes(data[at : at + length], unpacked))
-        at += length
-    return logs
+    with path.open("rb") as file:
+        while head := file.read(_LENGTH.size + SEAL_SIZE):
+            data = file.read(_LENGTH.unpack_from(head)[0]) if len(head) == _LENGTH.size + SEAL_SIZE else b""
+            if head[_LENGTH.size :] != keys.seal(data):
+                raise SpillError(path, "is not what was written with these keys")
+            yield from pickle.loads(data)
+
+
+def _packed(content: Any) -> bytes:
+    stream = io.BytesIO()
+    _Pickler(stream, protocol=pickle.HIGHEST_PROTOCOL).dump(content)
+    return stream.getvalue()
+
+
+class _Pickler(pickle.Pickler):
+    def reducer_override(self, value: Any) -> Any:
+        """Of readings that stand in arrays, the arrays that the others follow from."""
+        if isinstance(value, PackedReadings):
+            return type(value), (value._payload_len, value._columns)
+        return NotImplemented
 
 
 class DiskPart:
@@ -105,7 +117,12 @@ class DiskPart:
         return Path(self._folder, f"logs-{self._number:05}.sorted")
 
     def logs(self) -> Sequence[SortedLog]:
-        return read_logs(self.logs_file)
+        """Those that this process had last are still at hand: where there is one part, it is read once."""
+        path = str(self.logs_file)
+        if PHASE.last is None or PHASE.last[0] != path:
+            PHASE.last = None
+            PHASE.last = path, list(read_logs(self.logs_file, PHASE.keys))
+        return PHASE.last[1]
 
     def verdicts(self) -> Sequence[Verdict]:
         """Those of the last phase before the one at hand: one that was stopped begins anew."""
@@ -130,10 +147,11 @@ class DiskPart:
 
 @dataclass(slots=True)
 class _Phase:
-    """Which phase is at hand in this process, and the keys that what is kept is sealed with."""
+    """Which phase is at hand in this process, the keys that what is kept is sealed with, and the part it had last."""
 
     number: int = 0
     held: Keyring | None = None
+    last: tuple[str, Sequence[SortedLog]] | None = None
 
     @property
     def keys(self) -> Keyring:
@@ -146,7 +164,7 @@ PHASE = _Phase()
 
 def save_sealed(path: Path, content: Any, keys: Keyring) -> None:
     """Keep objects of ours, whole or not at all."""
-    data = pickle.dumps(content, protocol=pickle.HIGHEST_PROTOCOL)
+    data = _packed(content)
     temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
     temporary.write_bytes(keys.seal(data) + data)
     temporary.replace(path)

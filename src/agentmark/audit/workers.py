@@ -13,7 +13,8 @@ from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wai
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
 from dataclasses import dataclass
-from multiprocessing import active_children, connection, get_context, parent_process
+from itertools import islice
+from multiprocessing import connection, get_context, parent_process
 from typing import Any, Self, TypeVar
 
 from agentmark.core.errors import AgentMarkError
@@ -23,6 +24,8 @@ Outcome = TypeVar("Outcome")
 
 # How often whoever watches is told while nothing is finished.
 POLL_S = 0.2
+# Jobs for each worker that are sent to it before it has done the ones before.
+IN_ADVANCE = 3
 
 
 class WorkerError(AgentMarkError, RuntimeError):
@@ -114,9 +117,14 @@ class Workers:
                 watch()
             return
         waiting: dict[Future[Any], Job] = {}
+        left = iter(jobs)
         try:
-            waiting = {self._pool.submit(_attempt, function, job): job for job in jobs}
-            while waiting:
+            while True:
+                # A few are waiting, so that nobody is idle; not all, which would be sent and held at once.
+                for job in islice(left, IN_ADVANCE * self._workers - len(waiting)):
+                    waiting[self._pool.submit(_attempt, function, job)] = job
+                if not waiting:
+                    return
                 done, _ = wait(waiting, POLL_S, FIRST_COMPLETED)
                 for future in done:
                     yield waiting.pop(future), _outcome(future.result())
@@ -127,7 +135,8 @@ class Workers:
     def _end(self) -> None:
         """At once: a pool that is left to itself finishes what has begun."""
         assert self._pool is not None
-        children = active_children()
+        # Its own processes alone: whoever asked for the audit may have others.
+        children = list((self._pool._processes or {}).values())
         self._pool.shutdown(wait=False, cancel_futures=True)
         for child in children:
             child.terminate()

@@ -2,19 +2,21 @@
 
 import os
 from collections.abc import Iterator
+from contextlib import ExitStack
 from itertools import islice
 from pathlib import Path
 
 from agentmark.batch.columns import StepColumns
 from agentmark.batch.from_lines import read_line_chunks
+from agentmark.core.errors import AgentMarkError
 from agentmark.log.read.events import BadEntry
 from agentmark.log.read.files import shown
 from agentmark.log.read.formats import FORMATS
 from agentmark.log.read.limits import DEFAULT_LIMITS, Limits
 from agentmark.log.read.meter import Meter
 from agentmark.log.read.open import UnreadLogError, open_log
-from agentmark.log.read.packing import unpacked
-from agentmark.log.read.parquet import Parquet, holds_steps
+from agentmark.log.read.packing import Stream, unpacked
+from agentmark.log.read.parquet import Parquet, holds_steps, readable
 from agentmark.log.read.summary import LogSummary, Tally
 from agentmark.log.read.text import Layout, laid_out
 from agentmark.record import RecordError
@@ -49,9 +51,15 @@ class ChunkedLog:
 
     def __iter__(self) -> Iterator[StepColumns]:
         self._summary = None
-        if self._is_record_lines():
-            yield from self._read_lines()
-        elif self._is_table():
+        name = shown(self.path)
+        meter, tally = Meter(name, self._limits), Tally(name)
+        with ExitStack() as opened:
+            lines = self._record_lines(meter, opened)
+            if lines is not None:
+                yield from read_line_chunks(lines, name, meter, tally, skip_bad=self._skip_bad, rows=self._rows)
+                self._summary = tally.summary()
+                return
+        if self._is_table():
             yield from self._read_table()
         else:
             yield from self._read_plainly()
@@ -63,38 +71,33 @@ class ChunkedLog:
             raise UnreadLogError(shown(self.path))
         return self._summary
 
-    def _is_record_lines(self) -> bool:
-        """Whether this is a file of our own lines. All others, and a pipe, which can be read but once, are left to the
+    def _record_lines(self, meter: Meter, opened: ExitStack) -> Stream | None:
+        """The content of a file of our own lines. All others, and a pipe, which can be read but once, are left to the
         plain reader, and so is a file that cannot be read at all: it says why."""
         path = Path(self.path)
         if not path.is_file():
-            return False
-        meter = Meter(shown(path), self._limits)
+            return None
         try:
-            with path.open("rb") as file:
-                if FORMATS.with_magic(file.peek(16)) is not None:
-                    return False
-                layout, _ = laid_out(unpacked(file, meter), path, FORMATS, meter)
-        except Exception:
-            return False
-        return layout is Layout.RECORD_LINES
-
-    def _read_lines(self) -> Iterator[StepColumns]:
-        path, name = Path(self.path), shown(self.path)
-        tally, meter = Tally(name), Meter(name, self._limits)
-        with path.open("rb") as file:
-            _, stream = laid_out(unpacked(file, meter), path, FORMATS, meter)
-            yield from read_line_chunks(stream, name, meter, tally, skip_bad=self._skip_bad, rows=self._rows)
-        self._summary = tally.summary()
+            file = opened.enter_context(path.open("rb"))
+            if FORMATS.with_magic(file.peek(16)) is not None:
+                return None
+            layout, stream = laid_out(unpacked(file, meter), path, FORMATS, meter)
+        except (AgentMarkError, OSError):
+            return None
+        return stream if layout is Layout.RECORD_LINES else None
 
     def _is_table(self) -> bool:
         """Whether this is a Parquet file of our own layout."""
         path = Path(self.path)
+        if not path.is_file():
+            return False
         try:
             with path.open("rb") as file:
                 magic = file.peek(16)
-            return path.is_file() and magic.startswith(Parquet.magic) and holds_steps(path)
-        except Exception:
+            with readable(path):
+                return magic.startswith(Parquet.magic) and holds_steps(path)
+        except (AgentMarkError, OSError):
+            # The plain reader says what it is.
             return False
 
     def _read_table(self) -> Iterator[StepColumns]:

@@ -170,10 +170,12 @@ class _LineReader:
         records = len(picked) + int((memory // RECORD_UNIT).sum())
 
         others = lines.others(picked)
-        values = lines.values_in(picked, others) + len(picked) * (ROW_VALUES + EVENT_VALUES)
+        values = (len(picked) + len(others)) * EVENT_VALUES
+        if self._meter.counts_text:
+            values += (len(picked) + len(others)) * ROW_VALUES + lines.values_in(picked, others)
+            values += sum(values_in(line) for _, line in others)
         events: list[Event] = []
         for number, line in others:
-            values += ROW_VALUES + EVENT_VALUES + values_in(line)
             event = read_record_line(line, f"{self._name}:{number}", number)
             events.append(event)
             if isinstance(event, Entry):
@@ -224,6 +226,8 @@ class _Lines:
         filled = np.flatnonzero(ends > starts)
         self._block = block
         self._bytes = bytes_of
+        # How often a byte stands in the block, once it was counted.
+        self._counts: dict[int, int] = {}
         self.numbers = filled + number
         self._starts, self._ends = starts[filled], ends[filled]
         last = bytes_of[self._ends - 1]
@@ -295,8 +299,14 @@ class _Lines:
         return np.fromiter(map(eq, counted, accounted), bool, len(rows))
 
     def _count(self, byte: int, picked: Int64s) -> int:
-        text = self._bytes if len(picked) == len(self.numbers) else np.frombuffer(self._text(picked), np.uint8)
-        return int(np.count_nonzero(text == byte))
+        if len(picked) != len(self.numbers):
+            return int(np.count_nonzero(np.frombuffer(self._text(picked), np.uint8) == byte))
+        return self._count_all(byte)
+
+    def _count_all(self, byte: int) -> int:
+        if byte not in self._counts:
+            self._counts[byte] = int(np.count_nonzero(self._bytes == byte)) if byte in self._block else 0
+        return self._counts[byte]
 
     def others(self, picked: Int64s) -> list[tuple[int, bytes]]:
         """All lines but these that are not blank, with their numbers, as the plain reader gets them."""

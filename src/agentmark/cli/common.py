@@ -37,7 +37,8 @@ exit status:
 `agentmark COMMAND --help` says what a command takes."""
 
 LOG_HELP = (
-    "AgentMark JSON lines, an SQLite log, OTLP/JSON, or an export of Langfuse, Phoenix, LangSmith or Inspect; "
+    "AgentMark JSON lines, an SQLite log, a Parquet table of `convert`, OTLP/JSON, or an export of Langfuse, Phoenix, "
+    "LangSmith or Inspect; "
     "recognised by content, also if packed with gzip or zstd (docs/logs.md)"
 )
 

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from math import fsum, inf, log2
+from operator import mul
 from struct import Struct
 from typing import Self
 
@@ -64,11 +65,13 @@ class Evidence:
         """Multiply in so many steps of each e-value. The sum over them is exact and rounded once, so that neither the
         order of the steps nor how they were counted makes a difference to the last bit."""
         self.steps += sum(counts.values())
-        terms = [[total] for total in self._sums]
-        for e_value, count in counts.items():
-            for of_rate, factor in zip(terms, _factors(e_value, self.noise_rates), strict=True):
-                of_rate.append(count * factor)
-        self._sums = [fsum(of_rate) for of_rate in terms]
+        if not counts:
+            return
+        of_rates = zip(*[_factors(e_value, self.noise_rates) for e_value in counts], strict=True)
+        times = list(counts.values())
+        self._sums = [
+            fsum([total, *map(mul, times, factors)]) for total, factors in zip(self._sums, of_rates, strict=True)
+        ]
 
     def factors(self, e_value: float) -> tuple[float, ...]:
         """log2 of what a step with this e-value multiplies in, for each noise rate."""

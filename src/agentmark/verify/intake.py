@@ -136,9 +136,12 @@ class Tally:
 def reading_cost(record: StepRecord) -> float:
     """What reading a record costs, in operations: known from its size, before any key is used."""
     listed, part = record.distribution, record.partial_weights or {}
-    weights = part.items() if listed is None else zip(listed.behaviors, listed.weights, strict=True)
-    # What has no weight does not run.
-    names = [name for name, weight in weights if weight]
+    # What has no weight does not run; it stands last in a whole list.
+    names: Sequence[str]
+    if listed is None:
+        names = [name for name, weight in part.items() if weight]
+    else:
+        names = listed.behaviors[: len(listed) - listed.weights.count(0)]
     return SCHEMES[record.scheme].read_cost(names, payload_len=record.payload_len, whole=listed is not None)
 
 
@@ -259,10 +262,14 @@ def _set_aside_erasures(log: list[StepRecord], outcomes: list[Outcome | None]) -
 
 
 def _set_aside_copies(log: list[StepRecord], outcomes: list[Outcome | None]) -> None:
-    copies: dict[bytes, list[int]] = defaultdict(list)
+    first: dict[bytes, int] = {}
+    # Of the contexts that stand more than once, which are few, all places.
+    copies: dict[bytes, list[int]] = {}
     for i, record in enumerate(log):
         if outcomes[i] is None:
-            copies[record.context].append(i)
+            earliest = first.setdefault(record.context, i)
+            if earliest != i:
+                copies.setdefault(record.context, [earliest]).append(i)
     for places in copies.values():
         # A copy that has the whole list stands for those that have lost a part of it.
         kept = next((i for i in places if log[i].distribution is not None), places[0])

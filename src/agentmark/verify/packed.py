@@ -2,6 +2,7 @@
 are judged, and for many short logs asked together. Needs NumPy; `unpacked` makes objects where it is absent.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from importlib.util import find_spec
 from math import log2
@@ -23,6 +24,8 @@ from agentmark.verify.reading_bytes import (
 )
 from agentmark.verify.readings import EValues, ReadingList, Readings, Shape, bits_of_shapes
 
+# Logs of so few steps keep the objects that were made of them.
+SHORT = 512
 # log2 of every number of symbols that a step can leave, as Python's own arithmetic has it.
 _LOG2 = [0.0, *[log2(count) for count in range(1, SYMBOL_COUNT + 1)]]
 
@@ -69,6 +72,8 @@ class PackedReadings:
         self._owner = numpy.repeat(numpy.arange(len(kinds)), widths)
         self._shift = widths[self._owner] - 1 - (numpy.arange(len(self._owner)) - self._starts[self._owner])
         self._asked: tuple[int, EValues] | None = None
+        self._shapes: dict[Shape, int] | None = None
+        self._made: list[Reading] | None = None
 
     @classmethod
     def from_bytes(cls, data: bytes, payload_len: int) -> "PackedReadings":
@@ -128,21 +133,36 @@ class PackedReadings:
         return len(self._columns["kinds"])
 
     def __iter__(self) -> Iterator[Reading]:
-        return (self[i] for i in range(len(self)))
+        return iter(self._objects())
 
     def __getitem__(self, index: int, /) -> Reading:
+        if len(self) <= SHORT:
+            return self._objects()[index]
+        return self.take([range(len(self))[index]])._objects()[0]
+
+    def _objects(self) -> list[Reading]:
+        """Every step as an object; those of a short log are kept, for they are asked for again and again."""
+        if self._made is not None:
+            return self._made
         columns = self._columns
-        if not -len(self) <= index < len(self):
-            raise IndexError(index)
-        begin, end = self._starts[index], self._starts[index + 1 if index >= 0 else len(self) + index + 1]
-        rows = tuple([int.from_bytes(row.tobytes(), "little") for row in columns["rows"][begin:end]])
-        pad = int(columns["pads"][index])
-        kind = columns["kinds"][index]
-        if kind == SOFT:
-            return SoftSymbols(rows, pad, tuple(columns["values"][self._soft_at[index]].tolist()))
-        if kind == EQUATIONS:
-            return SymbolSet(rows, pad, 1 << int(columns["symbols"][index]))
-        return SymbolSet(rows, pad, int.from_bytes(columns["sets"][self._sets_at[index]].tobytes(), "little"))
+        size = row_size(self._payload_len)
+        data = columns["rows"].tobytes()
+        rows = columns["rows"].ravel().tolist() if size == 8 else _numbers(data, size, int(self._starts[-1]))
+        sets = iter(_numbers(columns["sets"].tobytes(), SET_SIZE, len(columns["sets"])))
+        values = iter(columns["values"].tolist())
+        made: list[Reading] = []
+        at = 0
+        steps = zip(*[columns[name].tolist() for name in ("kinds", "widths", "pads", "symbols")], strict=True)
+        for kind, width, pad, symbol in steps:
+            own = tuple(rows[at : at + width])
+            at += width
+            if kind == SOFT:
+                made.append(SoftSymbols(own, pad, tuple(next(values))))
+            else:
+                made.append(SymbolSet(own, pad, 1 << symbol if kind == EQUATIONS else next(sets)))
+        if len(made) <= SHORT:
+            self._made = made
+        return made
 
     def take(self, indices: Sequence[int], /) -> "PackedReadings":
         import numpy
@@ -159,15 +179,17 @@ class PackedReadings:
         taken["rows"] = columns["rows"][places]
         taken["sets"] = columns["sets"][self._sets_at[chosen][kinds == SYMBOLS]]
         taken["values"] = columns["values"][self._soft_at[chosen][kinds == SOFT]]
-        return PackedReadings(self._payload_len, taken)
+        part = PackedReadings(self._payload_len, taken)
+        if self._made is not None:
+            part._made = [self._made[i] for i in chosen.tolist()]
+        return part
 
     @property
     def shapes(self) -> Mapping[Shape, int]:
-        import numpy
-
-        codes, counts = numpy.unique(self._widths * (2 * SYMBOL_COUNT) + self._counts, return_counts=True)
-        pairs = zip(codes.tolist(), counts.tolist(), strict=True)
-        return {divmod(code, 2 * SYMBOL_COUNT): count for code, count in pairs}
+        if self._shapes is None:
+            codes = Counter((self._widths * (2 * SYMBOL_COUNT) + self._counts).tolist())
+            self._shapes = {divmod(code, 2 * SYMBOL_COUNT): codes[code] for code in sorted(codes)}
+        return self._shapes
 
     @property
     def evidence_bits(self) -> float:
@@ -180,7 +202,8 @@ class PackedReadings:
     def _soft(self) -> list[Reading]:
         import numpy
 
-        return [self[i] for i in numpy.flatnonzero(self._columns["kinds"] == SOFT).tolist()]
+        places = numpy.flatnonzero(self._columns["kinds"] == SOFT)
+        return self.take(places.tolist())._objects() if len(places) else []
 
     def e_values(self, payload: int, /) -> EValues:
         if self._asked is None or self._asked[0] != payload:
@@ -206,9 +229,8 @@ class PackedReadings:
         soft = numpy.flatnonzero(kinds == SOFT)
         if len(soft):
             values[soft] = columns["values"][self._soft_at[soft], symbols[soft]]
-        distinct, counts = numpy.unique(values, return_counts=True)
         against: Any = numpy.flatnonzero(~(values > 0))
-        return EValues(dict(zip(distinct.tolist(), counts.tolist(), strict=True)), values, against)
+        return EValues(Counter(values.tolist()), values, against)
 
     def to_bytes(self, payload_len: int, /) -> bytes:
         if payload_len != self._payload_len:
@@ -235,11 +257,14 @@ class PackedReadings:
         import numpy
 
         bits = self._widths - numpy.array(_LOG2)[numpy.minimum(self._counts, SYMBOL_COUNT)]
-        for i in numpy.flatnonzero(self._columns["kinds"] == SOFT).tolist():
-            bits[i] = self[i].evidence_bits
+        bits[self._columns["kinds"] == SOFT] = [reading.evidence_bits for reading in self._soft()]
         chosen = numpy.flatnonzero(self._counts == 1) if single else numpy.arange(len(self))
         places: Sequence[int] = chosen[numpy.argsort(-bits[chosen], kind="stable")][:most].tolist()
         return places
+
+
+def _numbers(data: bytes, size: int, count: int) -> list[int]:
+    return [int.from_bytes(data[size * i : size * (i + 1)], "little") for i in range(count)]
 
 
 def _check(columns: Mapping[str, Any], payload_len: int) -> None:

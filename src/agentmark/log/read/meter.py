@@ -5,7 +5,7 @@ from sys import getsizeof
 
 from agentmark.chain.checkpoint import Checkpoint
 from agentmark.log.lines import parsed_size
-from agentmark.log.read.limits import MIB, LimitError, Limits
+from agentmark.log.read.limits import DEFAULT_LIMITS, MIB, LimitError, Limits
 from agentmark.record import StepRecord
 
 # What any file may ask for, so that small ones need not be counted to the byte.
@@ -31,6 +31,12 @@ class Meter:
         self._unpacked = 0
         self._values = 0
         self._records = 0
+        # Whether the values of a text that is parsed are counted.
+        self.counts_text = True
+
+    def nothing_is_packed(self) -> None:
+        """The file is text as it stands. No text makes as many values as the usual limit has for its bytes."""
+        self.counts_text = self.limits.values_per_byte < DEFAULT_LIMITS.values_per_byte
 
     def read(self, count: int) -> None:
         """So many bytes were taken from the file itself."""
@@ -69,7 +75,8 @@ class Meter:
     def parse(self, text: bytes, where: str, what: str) -> None:
         """A row, or a document, is about to be parsed."""
         self.check(text, where, what)
-        self.count_values(ROW_VALUES + values_in(text))
+        if self.counts_text:
+            self.count_values(ROW_VALUES + values_in(text))
 
     def count_row(self) -> None:
         """A row whose text was counted by itself."""

@@ -15,6 +15,7 @@ GZIP_MAGIC = b"\x1f\x8b"
 ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 
 
+_SPACE = ord(" ")
 _BLANK = re.compile(rb"\s*")
 
 
@@ -49,6 +50,7 @@ def unpacked(file: io.BufferedReader, meter: Meter) -> Stream:
 
 def as_it_is(file: io.BufferedReader, meter: Meter) -> Stream:
     """The bytes of a file that is known not to be packed, whatever they begin with."""
+    meter.nothing_is_packed()
     return Stream(_Unpacked(_Counted(file, meter), (), meter), MIB)
 
 
@@ -186,11 +188,16 @@ def lines_of(stream: Stream, name: str, meter: Meter) -> Iterator[tuple[int, byt
 
 def lines_in(block: bytes, number: int) -> Iterator[tuple[int, bytes]]:
     """The lines of a block that are not blank, of which the first line has this number."""
-    at = 0
-    # However many blank lines there are, this passes over them at once.
-    while (start := _end_of_blank(block, at)) < len(block):
-        number += block.count(b"\n", at, start)
-        at = block.find(b"\n", start) + 1 or len(block)
+    at, end = 0, len(block)
+    while at < end:
+        start = at
+        if block[at] <= _SPACE:
+            # However many blank lines there are, this passes over them at once.
+            start = _end_of_blank(block, at)
+            number += block.count(b"\n", at, start)
+            if start == end:
+                break
+        at = block.find(b"\n", start) + 1 or end
         yield number, block[start:at]
         number += 1
 

@@ -1,6 +1,6 @@
 """Text files: how their JSON is laid out (lines, an array, a document), and the rows in it."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from enum import Enum, auto
 from pathlib import Path
 
@@ -70,11 +70,13 @@ def _layout_of(head: bytes, table: FormatTable, *, whole: bool) -> Layout | None
         return Layout.RECORD_LINES
     lines = start.split(b"\n", LOOK_LINES)
     complete = lines if whole else lines[:-1]
-    told = [_layout_told_by(line.strip(), table) for line in complete[:LOOK_LINES]]
-    # The lines of an array end in commas, all but its last, and say nothing by themselves.
-    record_lines = told.count(Layout.RECORD_LINES)
-    if start.startswith(b"[") and record_lines <= (1 if lines[0].strip() == b"[" else 0):
-        return Layout.ARRAY
+    told: Iterable[Layout | None] = (_layout_told_by(line.strip(), table) for line in complete[:LOOK_LINES])
+    if start.startswith(b"["):
+        told = list(told)
+        # The lines of an array end in commas, all but its last, and say nothing by themselves.
+        if told.count(Layout.RECORD_LINES) <= (1 if lines[0].strip() == b"[" else 0):
+            return Layout.ARRAY
+    # The first line that says something is enough: most files need no second.
     if layout := next(filter(None, told), None):
         return layout
     if not start.startswith(b"{"):

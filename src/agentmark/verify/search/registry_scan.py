@@ -2,10 +2,12 @@
 
 Bit i of a plane belongs to identity i, so one operation on Python's long integers serves all identities at once. Rows
 of the steps are summed with the method of four Russians: four payload bits at a time from a table of sixteen planes.
+Where NumPy is there, `identity_arrays` comes to the same scores, sooner. What is prepared from the payloads is kept.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from heapq import nlargest
 from importlib.util import find_spec
 from math import ceil, log2
@@ -15,6 +17,7 @@ from agentmark.core.costs import E_VALUE, PLANE, PLANE_BIT
 from agentmark.core.rlnc import row_parities
 from agentmark.core.symbols import Reading, SymbolSet
 from agentmark.verify.readings import Readings, Shape, as_readings
+from agentmark.verify.search.identity_arrays import IdentityArrays, largest
 from agentmark.verify.search.telling import ENOUGH_TIMES, most_telling
 from agentmark.verify.work import Work
 
@@ -103,11 +106,17 @@ def scan_above(
             best = nlargest(most, range(len(payloads)), key=scores.__getitem__)
             found |= dict.fromkeys([i for i in best if scores[i] >= level])
         return list(found)
-    columns = _Columns.of(payloads, payload_len)
-    for rate, counter in zip(noise, _counted(columns, hard, noise, FINE_SCALE), strict=True):
-        # Scores count from what a step says against those who do not agree.
-        above = _at_least(counter, columns.everyone, ceil(FINE_SCALE * (level - len(hard) * log2(rate))))
-        found |= dict.fromkeys(_largest(counter, above, most))
+    # Scores count from what a step says against those who do not agree.
+    levels = [ceil(FINE_SCALE * (level - len(hard) * log2(rate))) for rate in noise]
+    if _by_arrays(payloads):
+        for scores, least in zip(
+            _kept_arrays(payloads, payload_len).scores(hard, _gains(hard, noise, FINE_SCALE)), levels, strict=True
+        ):
+            found |= dict.fromkeys([i for i in largest(scores, most) if scores[i] >= least])
+        return list(found)
+    columns = _kept_columns(payloads, payload_len)
+    for counter, least in zip(_counted(columns, hard, noise, FINE_SCALE), levels, strict=True):
+        found |= dict.fromkeys(_largest(counter, _at_least(counter, columns.everyone, least), most))
     return list(found)
 
 
@@ -153,24 +162,66 @@ def best_identities(
     hard = [reading for reading in readings if isinstance(reading, SymbolSet)]
     if len(hard) < len(readings):
         return [i for rate in noise for i in _best_by_table(payloads, readings, payload_len, rate, count)]
-    columns = _Columns.of(payloads, payload_len)
+    if _by_arrays(payloads):
+        scored = _kept_arrays(payloads, payload_len).scores(hard, _gains(hard, noise, SCORE_SCALE))
+        return [i for scores in scored for i in largest(scores, count)]
+    columns = _kept_columns(payloads, payload_len)
     counters = _counted(columns, hard, noise, SCORE_SCALE)
     return [i for counter in counters for i in _largest(counter, columns.everyone, count)]
+
+
+def _gains(readings: Sequence[SymbolSet], noise: Sequence[float], scale: int) -> list[list[int]]:
+    """For each noise rate what agreeing with a step is worth beside not agreeing, in fractions of a bit."""
+    shares = [reading.share for reading in readings]
+    return [[_gain(share, rate, scale) for share in shares] for rate in noise]
+
+
+@lru_cache(maxsize=8192)
+def _gain(share: float, rate: float, scale: int) -> int:
+    return round(scale * (log2((1 - rate) / share + rate) - log2(rate)))
 
 
 def _counted(columns: _Columns, readings: Sequence[SymbolSet], noise: Sequence[float], scale: int) -> list[list[int]]:
     """For each noise rate what the steps say for every identity, in fractions of a bit: counters, sliced by bit."""
     counters: list[list[int]] = [[] for _ in noise]
-    for reading in readings:
+    for reading, gains in zip(readings, zip(*_gains(readings, noise, scale), strict=True), strict=True):
         # Who agrees is the same for every rate, and takes most of the time.
         if columns.few:
             agreeing = sum([1 << i for i, payload in enumerate(columns.few) if reading.allows(payload)])
         else:
             agreeing = _agreeing(columns, reading)
-        for rate, counter in zip(noise, counters, strict=True):
-            gain = log2((1 - rate) / reading.share + rate) - log2(rate)
-            _add(counter, round(scale * gain), agreeing)
+        for gain, counter in zip(gains, counters, strict=True):
+            _add(counter, gain, agreeing)
     return counters
+
+
+# What was prepared last, by whom it was prepared for: a registry is asked again and again, and hands on one object.
+_KEPT: dict[str, tuple[Sequence[int], int, Any]] = {}
+
+
+def _kept(kind: str, payloads: Sequence[int], payload_len: int, make: Callable[[Sequence[int], int], Any]) -> Any:
+    kept = _KEPT.get(kind)
+    if kept is not None and kept[0] is payloads and kept[1] == payload_len:
+        return kept[2]
+    made = make(payloads, payload_len)
+    # A list may change before it is asked again.
+    if isinstance(payloads, tuple):
+        _KEPT[kind] = payloads, payload_len, made
+    return made
+
+
+def _kept_columns(payloads: Sequence[int], payload_len: int) -> _Columns:
+    columns: _Columns = _kept("planes", payloads, payload_len, _Columns.of)
+    return columns
+
+
+def _kept_arrays(payloads: Sequence[int], payload_len: int) -> IdentityArrays:
+    arrays: IdentityArrays = _kept("arrays", payloads, payload_len, IdentityArrays)
+    return arrays
+
+
+def _by_arrays(payloads: Sequence[int]) -> bool:
+    return len(payloads) > 0 and find_spec("numpy") is not None
 
 
 def _best_by_table(
@@ -185,26 +236,19 @@ def _scores_by_table(payloads: Sequence[int], readings: Sequence[Reading], paylo
 
     With NumPy a million identities take about ten milliseconds a step; without it, ten thousand do.
     """
+    worth = [[log2((1 - noise) * value + noise) for value in reading.e_values()] for reading in readings]
+    if _by_arrays(payloads):
+        return _kept_arrays(payloads, payload_len).sums(readings, worth)
     width = -(-payload_len // 8)
     data = b"".join([payload.to_bytes(width, "big") for payload in payloads])
     columns = [data[i::width] for i in range(width)]
-    scores: Any = None
-    for reading in readings:
-        values = [log2((1 - noise) * value + noise) for value in reading.e_values()]
+    scores = [0.0] * len(payloads)
+    for reading, values in zip(readings, worth, strict=True):
         tables = [_byte_table(reading, 8 * (width - 1 - i)) for i in range(width)]
-        if find_spec("numpy"):
-            import numpy
-
-            symbols = numpy.full(len(payloads), reading.pad, dtype=numpy.uint16)
-            for column, table in zip(columns, tables, strict=True):
-                symbols ^= numpy.array(table, dtype=numpy.uint16)[numpy.frombuffer(column, dtype=numpy.uint8)]
-            gained = numpy.array(values)[symbols]
-            scores = gained if scores is None else scores + gained
-        else:
-            plain = [reading.pad] * len(payloads)
-            for column, table in zip(columns, tables, strict=True):
-                plain = [symbol ^ table[byte] for symbol, byte in zip(plain, column, strict=True)]
-            scores = [s + values[symbol] for s, symbol in zip(scores or [0.0] * len(plain), plain, strict=True)]
+        symbols = [reading.pad] * len(payloads)
+        for column, table in zip(columns, tables, strict=True):
+            symbols = [symbol ^ table[byte] for symbol, byte in zip(symbols, column, strict=True)]
+        scores = [score + values[symbol] for score, symbol in zip(scores, symbols, strict=True)]
     return scores
 
 

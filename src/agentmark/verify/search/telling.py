@@ -30,10 +30,11 @@ def most_telling(readings: Readings, room: float, cost_of: Callable[[Shape], flo
     # No more than these fit, whichever they are.
     most = at_least + 1 + int(min(room / min(prices.values(), default=1.0), len(readings)))
     places = readings.by_evidence(most)
+    chosen = readings.take(places)
     taken: Counter[Shape] = Counter()
     cost = bits = 0.0
     count = 0
-    for reading in readings.take(places):
+    for reading in chosen:
         shape = shape_of(reading)
         if cost + prices[shape] > room and count >= at_least:
             break
@@ -42,4 +43,4 @@ def most_telling(readings: Readings, room: float, cost_of: Callable[[Shape], flo
         taken[shape] += 1
         count += 1
     left_out = fsum([prices[shape] * (all_of - taken[shape]) for shape, all_of in readings.shapes.items()])
-    return Telling(readings.take(places[:count]), cost, bits, left_out)
+    return Telling(chosen if count == len(chosen) else readings.take(places[:count]), cost, bits, left_out)
