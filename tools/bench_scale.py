@@ -40,6 +40,7 @@ class Meter:
     def __init__(self) -> None:
         self.seconds: Counter[str] = Counter()
         self.bytes: Counter[str] = Counter()
+        self.phases = 0
         self._since = 0.0
 
     def begin(self) -> None:
@@ -87,11 +88,13 @@ class MeteredBuckets:
 
     def apply(self, phase: Phase) -> "MeteredBuckets":
         done = {}
+        self._meter.phases += 1
         for bucket, (logs, state, _) in self._buckets.items():
             self._meter.begin()
             after, said = phase(bucket, logs, state)
             self._meter.end("judge")
-            self._meter.bytes["said"] += len(said)
+            # What pools and copies are compared by is sent as long as there is little of it.
+            self._meter.bytes["said" if _goes_on(phase) else "said of few"] += len(said)
             done[bucket] = logs, after, said
         self._meter.bytes["verdicts"] = sum([len(state) for _, state, _ in done.values()])
         return MeteredBuckets(done, self._meter)
@@ -104,6 +107,12 @@ class MeteredBuckets:
         made = [row for _, state, _ in self._buckets.values() for row in rows(state)]
         self._meter.end("judge")
         return made
+
+
+def _goes_on(phase: Phase) -> bool:
+    """Whether what a phase says grows with the number of logs, however many there are."""
+    function = getattr(phase, "function", None)
+    return getattr(function, "__name__", "") not in ("_gather_part", "_digests_of_part")
 
 
 def lines_of(scheme: str, steps: int, key: SharedKey, registry: Registry, seed: int) -> Iterator[str]:
@@ -135,7 +144,7 @@ def measure(scheme: str, steps: int, seed: int) -> None:
     driver = time.process_time() - begun - sum(meter.seconds.values())
     size = sum(map(len, lines)) + len(lines)
     print(f"scheme {scheme}: {len(lines):,} steps in {answer.summary.rows:,} sessions, {buckets} buckets")
-    print(f"  {answer.summary.sentence}")
+    print(f"  {answer.summary.sentence} {meter.phases} phases.")
     print(f"  input {size / len(lines):.0f} bytes a step")
     for name, count in meter.bytes.items():
         print(f"  {name:22} {count / len(lines):8.1f} bytes a step")
