@@ -285,3 +285,16 @@ def test_the_layout_is_what_its_page_says() -> None:
     rows = [line.split("|")[1].strip().strip("`") for line in page.splitlines() if line.startswith("| `")]
     assert [row for row in rows if row in LAYOUT] == list(LAYOUT)
     assert json.dumps("agentmark_steps") in page or "`agentmark_steps`" in page
+
+
+def test_entries_of_lists_may_have_another_name(tmp_path: Path, plain_rows: list[int]) -> None:
+    path = a_table(tmp_path / "steps.parquet", RECORDS)
+    whole = pyarrow.parquet.read_table(path)
+    items = whole.column("names").cast(pyarrow.list_(pyarrow.field("item", pyarrow.string())))
+    whole = whole.set_column(whole.schema.get_field_index("names"), "names", items)
+    pyarrow.parquet.write_table(whole, path, use_compliant_nested_type=False)
+    leaves = pyarrow.parquet.ParquetFile(path).schema
+    assert "names.list.element" not in [leaves.column(i).path for i in range(len(leaves))]
+    assert read_log(path).records == RECORDS
+    check_alike(path)
+    assert plain_rows == []

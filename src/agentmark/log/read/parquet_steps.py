@@ -17,8 +17,6 @@ from agentmark.record import RECORD_VERSION, RecordError, RecordVersionError, St
 
 # Columns without which a row is no record, however the table came to be.
 _TELLING = frozenset({"scheme", "context", "names", "weights", "choice", "marked"})
-# Texts, of which each is held once in a batch, however many rows have it.
-TEXT_COLUMNS = [name for name, kind in LAYOUT.items() if kind == TEXT] + ["names.list.element"]
 FREE_TEXT = ("meta", "raw_context")
 
 _BATCH = 1 << 16
@@ -39,8 +37,10 @@ def step_batches(path: Path, meter: Meter) -> Iterator[Any]:
 
     with pyarrow.parquet.ParquetFile(path) as file:
         _check_schema(file.schema_arrow, shown(path))
+        texts = _text_leaves(file.schema)
     groups = _count_groups(path, meter)
-    with pyarrow.parquet.ParquetFile(path, read_dictionary=TEXT_COLUMNS) as file:
+    # Each text is held once in a batch, however many rows have it.
+    with pyarrow.parquet.ParquetFile(path, read_dictionary=texts) as file:
         if groups != file.num_row_groups:
             raise BadPageError
         # Group by group: a dictionary is that of one.
@@ -67,6 +67,14 @@ def _check_schema(schema: Any, name: str) -> None:
         found = schema.field(column).type
         if not _is_of(found, kind):
             raise RecordError(name, column, f"holds {found}, not {kind}")
+
+
+def _text_leaves(schema: Any) -> list[str]:
+    """Where texts stand. What the entries of a list are called is up to whoever wrote the file."""
+    leaves = [schema.column(number).path for number in range(len(schema))]
+    if len(leaves) != len(LAYOUT):
+        raise BadPageError
+    return [leaf for leaf in leaves if LAYOUT.get(leaf.split(".")[0]) in (TEXT, TEXTS)]
 
 
 def _is_of(found: Any, kind: str) -> bool:
