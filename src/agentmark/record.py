@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from operator import itemgetter
 from sys import intern
-from typing import Any, Self
+from typing import Any, Self, cast
 
 from agentmark.core.canonical import MAX_SAFE_INTEGER, canonical_bytes, is_unicode
 from agentmark.core.context import context_digest
@@ -211,7 +211,7 @@ class StepRecord:
         except (KeyError, TypeError, ValueError):
             return None
         made.__class__ = cls
-        return made
+        return cast(Self, made)
 
     @classmethod
     def from_dict(cls, content: object, *, where: str = "?") -> Self:
