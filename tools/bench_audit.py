@@ -31,6 +31,7 @@ from agentmark.core.distribution import WEIGHT_BITS
 from agentmark.core.rounding import round_floats, round_masses
 from agentmark.core.statistics import dirichlet, named
 from agentmark.identity.registry import Identity
+from agentmark.verify.verdict import Standing
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "bench-audit.md"
@@ -228,25 +229,21 @@ class Compared:
 def compared(logs: Logs, results: Path) -> Compared:
     """What was said of each session, and what it is. Wrong is every name of another, and any name for no mark."""
     named_of: Counter[str] = Counter()
-    wrong = attributed = 0
+    wrong = 0
     with results.open(encoding="utf-8") as lines:
         for line in lines:
             row = json.loads(line)
-            session = row.get("session", row.get("name"))
-            if session not in logs.maker:
+            maker, kind = logs.maker[row["group"]], logs.kind[row["group"]]
+            if row["standing"] != Standing.ATTRIBUTED:
                 continue
-            found = row["found"]
-            kind = logs.kind[session]
-            if found:
-                named_of[kind] += 1
-                attributed += 1
-            # Without a registry there are payloads and no names.
-            truth = logs.registry.named(logs.maker[session])
-            for identity in found:
-                is_true = int(identity["payload"], 16) == truth.payload and identity["identity"] in (None, truth.name)
-                wrong += kind == "unmarked" or not is_true
+            named_of[kind] += 1
+            # Without a registry there are payloads and no names. Nobody shares a session here.
+            truth = logs.registry.named(maker)
+            is_true = int(row["payload"], 16) == truth.payload and row["identity"] in (None, truth.name)
+            wrong += kind == "unmarked" or not is_true or bool(row["further"])
     kinds = Counter(logs.kind.values())
-    by_kind = {kind: f"{named_of[kind]:,} of {count:,}" for kind, count in sorted(kinds.items())}
+    by_kind = {kind: f"{named_of[kind]:,} of {kinds[kind]:,}" for kind in ("clean", "damaged", "spliced", "unmarked")}
+    attributed = named_of.total() - named_of["unmarked"]
     return Compared(len(logs.kind), len(logs.kind) - kinds["unmarked"], attributed, wrong, by_kind)
 
 

@@ -72,7 +72,7 @@ def parse_json_object(text: str | bytes, inner: Sequence[str]) -> Any:
     """
     try:
         plain = text if isinstance(text, str) else text.decode("utf-8")
-        value, end = _QUICK.raw_decode(plain)
+        value, end = _scan(plain, 0)
     except (StopIteration, ValueError, RecursionError):
         return parse_json(text)
     if type(value) is dict and end == len(plain):
@@ -130,6 +130,8 @@ def _refuse_constant(constant: str) -> NoReturn:
 
 
 _QUICK = json.JSONDecoder(parse_constant=_refuse_constant)
+# What `raw_decode` calls, without a layer in between; it says that there is no value by StopIteration.
+_scan = _QUICK.scan_once  # type: ignore[attr-defined]
 _STRICT = json.JSONDecoder(object_pairs_hook=_refuse_repeated_names, parse_constant=_refuse_constant)
 _TOLERANT = json.JSONDecoder(object_pairs_hook=_refuse_repeated_names)
 _PAIRS = json.JSONDecoder(object_pairs_hook=Pairs)
