@@ -158,10 +158,11 @@ class _About:
         pairs, met = np.unique(np.stack([group[other], columns.key_id[other]]), axis=1, return_counts=True)
         for number, code, count in zip(*pairs.tolist(), met.tolist(), strict=True):
             self._other_keys.setdefault(number, Counter())[columns.key_ids[code]] = count
-        self._reading_costs: dict[int, list[float]] = {}
-        unread = np.unique(group[outcome == _CODES[Outcome.NOT_READ]])
-        for row in np.flatnonzero(np.isin(group, unread)).tolist():
-            self._reading_costs.setdefault(int(group[row]), []).append(reading_cost(columns.record(row)))
+        # Where some records were not read, what reading all of the group costs.
+        self._costs: dict[int, list[float]] = {}
+        cut_short = np.unique(group[outcome == _CODES[Outcome.NOT_READ]])
+        for row in np.flatnonzero(np.isin(group, cut_short)).tolist() if len(cut_short) else ():
+            self._costs.setdefault(int(group[row]), []).append(reading_cost(columns.record(row)))
 
     def tally(self, number: int, begin: int, end: int) -> Tally:
         schemes = zip(SCHEME_NAMES, self._schemes[number], strict=True)
@@ -171,7 +172,7 @@ class _About:
             key_ids=tuple(sorted([self._columns.key_ids[code] for code in self._keys[number]])),
             mismatches=self._mismatches[number],
             other_keys=OtherKeys.of(self._other_keys.get(number, {})),
-            reading_cost=fsum(self._reading_costs.get(number, ())),
+            full_cost=fsum(self._costs.get(number, ())),
         )
 
     def files(self, number: int) -> tuple[str, ...]:

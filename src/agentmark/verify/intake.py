@@ -89,13 +89,14 @@ class Intake:
         used = [step.record for step in self.used]
         met = Counter([step.outcome for step in self.steps])
         stated = Counter([step.record.key_id for step in self.steps if step.outcome is Outcome.OTHER_KEY])
+        costs = [reading_cost(step.record) for step in self.steps] if met[Outcome.NOT_READ] else []
         return Tally(
             counts={outcome: met[outcome] for outcome in Outcome if met[outcome]},
             schemes=tuple(sorted({record.scheme for record in used})),
             key_ids=tuple(sorted({record.key_id for record in used})),
             mismatches=sum([step.record.context_matches() is False for step in self.steps]),
             other_keys=OtherKeys.of(stated),
-            reading_cost=fsum([reading_cost(step.record) for step in self.steps]) if met[Outcome.NOT_READ] else 0.0,
+            full_cost=fsum(costs),
         )
 
 
@@ -124,8 +125,8 @@ class Tally:
     # Records whose raw context is not that of their digest.
     mismatches: int = 0
     other_keys: OtherKeys = OtherKeys()
-    # What reading all of them costs, in operations, where some were not read.
-    reading_cost: float = 0.0
+    # What reading all of them costs, in operations, if some were not read; else 0.
+    full_cost: float = 0.0
 
     @property
     def records(self) -> int:

@@ -140,7 +140,7 @@ class SortedLog:
             "mismatches": tally.mismatches,
             "other_keys": tally.other_keys.commonest,
             "other_key_count": tally.other_keys.count,
-            "reading_cost": float(tally.reading_cost),
+            "full_cost": float(tally.full_cost),
             "keys_given": self.keys_given,
             "tampering": self.tampering,
         }
@@ -239,7 +239,7 @@ _HEAD: dict[str, Callable[[Any], bool]] = {
     "mismatches": _is_count,
     "other_keys": _are_texts,
     "other_key_count": _is_count,
-    "reading_cost": lambda said: isinstance(said, float) and isfinite(said) and said >= 0,
+    "full_cost": lambda said: isinstance(said, float) and isfinite(said) and said >= 0,
     "keys_given": _are_texts,
     "tampering": _are_texts,
 }
@@ -266,5 +266,5 @@ def _tally(head: Mapping[str, Any]) -> Tally:
         key_ids=tuple(head["key_ids"]),
         mismatches=head["mismatches"],
         other_keys=OtherKeys(tuple(head["other_keys"]), head["other_key_count"]),
-        reading_cost=head["reading_cost"],
+        full_cost=head["full_cost"],
     )
