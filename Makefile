@@ -9,7 +9,7 @@ INSTALL := PIP_CONSTRAINT=constraints.txt PIP_DISABLE_PIP_VERSION_CHECK=1 $(BIN)
 ADAPTERS := $(basename $(notdir $(wildcard tests/adapters/*.txt)))
 ADAPTER_TESTS := $(addprefix test-adapter-,$(ADAPTERS))
 
-.PHONY: help demo test test-slow test-docs test-adapters test-adapters-model $(ADAPTER_TESTS) lab test-lab test-local lab-oasis test-oasis test-logs test-transformers fuzz hostile tenants lint types check bench results docs wheel vectors clean
+.PHONY: help demo test test-slow test-docs test-adapters test-adapters-model $(ADAPTER_TESTS) lab test-lab test-local lab-oasis test-oasis test-logs test-transformers fuzz hostile tenants lint types check bench bench-audit results docs wheel kernel vectors clean
 
 help:  ## List the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -155,6 +155,11 @@ check: lint types test  ## All of the above
 bench: $(VENV)/.dev  ## Speed, as ratios to a bare keyed hash
 	@$(BIN)/agentmark lab run speed
 
+AUDIT_STEPS := 10000000
+
+bench-audit: $(VENV)/.dev  ## Speed of bulk audits, into docs/bench-audit.md, with a log of AUDIT_STEPS steps (10 million: hours)
+	$(BIN)/python tools/bench_audit.py --size $(AUDIT_STEPS) --write
+
 results: $(VENV)/.dev  ## What docs/results says of the core and the verifier (hours; the environments: make lab)
 	$(BIN)/agentmark lab run all
 	$(BIN)/agentmark lab table
@@ -171,6 +176,9 @@ wheel: $(BIN)/python  ## The package as one file to install anywhere, in dist
 
 docs: .venvs/docs/.ready  ## The documents and the API reference as HTML, in build/docs
 	.venvs/docs/bin/python tools/docs/build.py
+
+kernel: $(BIN)/python  ## Build the native library of bulk audits in place, after a change to its C
+	$(BIN)/python tools/build_kernel.py
 
 vectors: $(BIN)/python  ## Write the test vectors anew; leaves no diff
 	$(BIN)/python tools/make_vectors.py

@@ -163,7 +163,10 @@ class StepRecord:
 
         None for any other, and for one in which something is amiss: `from_dict` goes through it field by field.
         """
-        if type(content) is not dict or not content.keys() <= _FIELDS or content.get("partial") is not None:
+        if type(content) is not dict:
+            return None
+        has_more = len(content) > len(_REQUIRED)
+        if has_more and (content.get("partial") is not None or not content.keys() <= _FIELDS):
             return None
         try:
             values = _required_values(content)
@@ -187,22 +190,28 @@ class StepRecord:
             ):
                 return None
             distribution = BehaviorDistribution.from_weights(weights)
+            if behavior not in distribution.behaviors:
+                return None
+            made: Any = _Unfrozen()
             # What is the same in record after record is kept once.
-            record = cls(
-                scheme=intern(scheme),
-                key_id=intern(key_id),
-                payload_len=length,
-                session=intern(session),
-                step_index=step,
-                context=context,
-                distribution=distribution,
-                behavior=intern(behavior),
-                marked=True,
-                **(_optional(content) if len(content) > len(_REQUIRED) else {}),
-            )
+            made.scheme = intern(scheme)
+            made.key_id = intern(key_id)
+            made.session = intern(session)
+            made.behavior = intern(behavior)
+            made.payload_len = length
+            made.step_index = step
+            made.context = context
+            made.distribution = distribution
+            made.marked = True
+            made.partial_weights = None
+            if has_more:
+                made.reason, made.enforced, made.raw_context, made.meta, made.prev = _optional(content)
+            else:
+                made.reason = made.enforced = made.raw_context = made.meta = made.prev = None
         except (KeyError, TypeError, ValueError):
             return None
-        return record if behavior in distribution.behaviors else None
+        made.__class__ = cls
+        return made
 
     @classmethod
     def from_dict(cls, content: object, *, where: str = "?") -> Self:
@@ -241,16 +250,24 @@ class StepRecord:
         )
 
 
-def _optional(content: dict[str, Any]) -> dict[str, Any]:
-    """What a marked step may say beside what it must; a RecordError, which is a ValueError, if that cannot be."""
+class _Unfrozen:
+    """A record while it is made: the same slots, free to be set. A frozen class sets each of its own by a call, which
+    for all of them takes longer than to check what goes into them."""
+
+    __slots__ = StepRecord.__slots__
+
+
+def _optional(content: dict[str, Any]) -> tuple[Any, ...]:
+    """What a marked step may say beside what it must: reason, enforced, raw context, meta, prev. A RecordError, which
+    is a ValueError, if one of them cannot be."""
     where = ""
-    return {
-        "reason": _text(content, "reason", where) if content.get("reason") is not None else None,
-        "enforced": _boolean(content, "enforced", where) if content.get("enforced") is not None else None,
-        "raw_context": _object(content, "raw_context", where),
-        "meta": _object(content, "meta", where),
-        "prev": _digest(content, "prev", where).hex() if content.get("prev") is not None else None,
-    }
+    return (
+        _text(content, "reason", where) if content.get("reason") is not None else None,
+        _boolean(content, "enforced", where) if content.get("enforced") is not None else None,
+        _object(content, "raw_context", where),
+        _object(content, "meta", where),
+        _digest(content, "prev", where).hex() if content.get("prev") is not None else None,
+    )
 
 
 def _checked_fields(content: object, where: str) -> dict[str, Any]:

@@ -24,6 +24,8 @@ from agentmark.log.read.limits import LimitError
 from agentmark.log.read.open import UnreadLogError
 
 MIB = 1 << 20
+# Whatever reads the lines, msgspec or the native library.
+pytestmark = pytest.mark.usefixtures("both_engines")
 
 
 @pytest.fixture

@@ -226,6 +226,14 @@ def test_a_text_that_all_rows_have_is_not_held_for_each(tmp_path: Path) -> None:
     check_alike(path)
 
 
+def test_a_row_that_names_one_long_behavior_again_and_again(tmp_path: Path) -> None:
+    path = a_table(tmp_path / "steps.parquet", [a_record()])
+    row = row_of(a_record()) | {"names": ["x" * 2000] * 100_000, "weights": [0] * 100_000}
+    told = check_alike(rewritten(path, [row_of(a_record()), row]))
+    assert isinstance(told.ending, tuple)
+    assert told.ending[0] is LimitError
+
+
 # In a process of its own: over some damaged tables of contents pyarrow ends the whole process.
 DAMAGE = """
 import random, sys

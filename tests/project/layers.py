@@ -55,11 +55,11 @@ INNER_RANKS = {
     ),
     # Columns know nothing of where they come from.
     "batch": (
-        ("arrays",),
-        ("laws",),
+        ("arrays", "library"),
+        ("laws", "scanning"),
         ("columns", "hashing"),
-        ("copies", "symbols", "read_f", "from_lines", "parquet"),
-        ("read_r", "chunks"),
+        ("from_lines", "parquet", "copies", "read_f"),
+        ("chunks", "read_r"),
         ("native",),
         ("reading",),
         ("groups",),

@@ -190,4 +190,3 @@ class Logs:
                     if compared >= sample:
                         return compared
         return compared
-

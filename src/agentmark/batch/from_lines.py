@@ -21,6 +21,8 @@ from typing import Annotated, Any, Literal
 from agentmark.batch.arrays import Bools, Bytes, Int32s, Int64s, np, sizes_of, starts_of
 from agentmark.batch.columns import ENFORCED_CODES, SCHEME_NAMES, UNCHECKED, ColumnBuilder, StepColumns
 from agentmark.batch.laws import Arrays, check_lists, in_order, joined, only, sums_of_lists
+from agentmark.batch.library import built_library
+from agentmark.batch.scanning import Scanned, scan
 from agentmark.chain.checkpoint import Checkpoint
 from agentmark.core.canonical import MAX_SAFE_INTEGER, canonical_bytes
 from agentmark.core.context import context_digest
@@ -44,6 +46,9 @@ except ImportError:
 
 _NEWLINE, _RETURN, _QUOTE, _COMMA, _BACKSLASH, _U = b'\n\r",\\u'
 _OBJECT, _OBJECT_END, _LIST = b"{}["
+
+# One line in so many may be left to the plain reader; where there are more, msgspec is faster for all.
+MOST_LEFT = 32
 
 _UNSET = msgspec.UNSET
 _HEX_DIGITS = 2 * DIGEST_SIZE
@@ -161,9 +166,7 @@ class _LineReader:
 
     def _take_lines(self, lines: "_Lines") -> bool:
         """False if the meter would not take all of it: then nothing was counted or kept."""
-        picked, rows = lines.decoded()
-        found = _Found(rows, self._builder)
-        good = found.good & lines.accounted_for(picked, rows, found.quotes)
+        picked, found, good = self._found(lines)
         self._has_leftovers |= not good.all()
         memory = found.memory(self._known_name_sizes())[good]
         picked = picked[good]
@@ -193,6 +196,16 @@ class _LineReader:
         if isinstance(last, BadEntry):
             raise last.error
         return True
+
+    def _found(self, lines: "_Lines") -> "tuple[Int64s, _Found, Bools]":
+        """Which lines were read the fast way, what was found there, and which of it is certain."""
+        scanned = lines.scanned()
+        if scanned is not None:
+            native = _Scanned(scanned, self._builder)
+            return np.flatnonzero(scanned.taken), native, native.good
+        picked, rows = lines.decoded()
+        found = _Found(rows, self._builder)
+        return picked, found, found.good & lines.accounted_for(picked, rows, found.quotes)
 
     def _keep(self, arrays: Arrays, events: Sequence[Event], *, before: int | None) -> None:
         """Keep the rows of both ways, in the order of their lines; those before a line, if one is given."""
@@ -258,6 +271,15 @@ class _Lines:
 
     def _line(self, index: int) -> bytes:
         return self._block[self._starts[index] : self._ends[index] + 1]
+
+    def scanned(self) -> Scanned | None:
+        """What the native library takes of these lines, if there is one and it takes nearly all of them: the others are
+        left to the plain reader."""
+        library = built_library()
+        found = None if library is None else scan(library, self._block, self._starts, self._ends)
+        if found is None or MOST_LEFT * np.count_nonzero(~found.taken) > len(found.taken):
+            return None
+        return found
 
     def decoded(self) -> tuple[Int64s, list[Any]]:
         """Which lines msgspec can read as records, and what it reads."""
@@ -420,6 +442,29 @@ class _Found:
     def arrays(self, good: Bools, numbers: Int64s) -> Arrays:
         """The rows that are good; their lines have these numbers."""
         return {**only(self._arrays, good), "line": numbers}
+
+
+class _Scanned(_Found):
+    """The same of lines that the native library has taken: it has looked at all but the lists and the memory."""
+
+    def __init__(self, scanned: Scanned, builder: ColumnBuilder) -> None:
+        self._names = builder.names
+        arrays = dict(scanned.arrays)
+        reasons = arrays.pop("reason_length")
+        # What texts take in memory is counted by their letters.
+        self._memory = reasons + sizes_of(len, scanned.sessions)[arrays["session"]]
+        self._memory += sizes_of(len, scanned.key_ids)[arrays["key_id"]]
+        for table, texts, columns in (
+            (builder.sessions, scanned.sessions, ("session",)),
+            (builder.key_ids, scanned.key_ids, ("key_id",)),
+            (builder.names, scanned.names, ("name", "choice")),
+        ):
+            codes = _codes(table, texts)
+            arrays |= {column: codes[arrays[column]] for column in columns}
+        nothing = np.zeros(len(reasons), bool)
+        self._arrays = {**arrays, "partial": nothing, "mismatch": nothing}
+        self._start = starts_of(arrays["length"])
+        self.good = check_lists(self._arrays, self._names)
 
 
 class _Texts:

@@ -19,6 +19,7 @@ from agentmark.core.payload import MAX_PAYLOAD_LEN
 from agentmark.core.prf import DIGEST_SIZE
 from agentmark.log.read.events import BadEntry, Entry, FormatKnown
 from agentmark.log.read.files import shown
+from agentmark.log.read.limits import LimitError
 from agentmark.log.read.meter import EVENT_VALUES, RECORD_UNIT, ROW_VALUES, Meter, memory_of, memory_of_value, values_in
 from agentmark.log.read.open import count_event
 from agentmark.log.read.parquet import Parquet, readable
@@ -60,21 +61,25 @@ class _TableReader:
         self._builder = ColumnBuilder(name)
         # The number of the next row.
         self._next = 1
+        # Whether texts of rows that were not taken may stand in the tables.
+        self._has_leftovers = False
 
     def __len__(self) -> int:
         return len(self._builder)
 
     def columns(self) -> StepColumns:
         columns = self._builder.columns()
-        self._builder = ColumnBuilder(self._name)
-        # Texts of rows that were not taken may stand in the tables.
-        return columns.take(np.arange(len(columns), dtype=np.int64))
+        if self._has_leftovers:
+            columns = columns.take(np.arange(len(columns), dtype=np.int64))
+        self._builder, self._has_leftovers = ColumnBuilder(self._name), False
+        return columns
 
     def take_batch(self, batch: Any) -> None:
         first, self._next = self._next, self._next + batch.num_rows
         found = None if batch.num_rows == 0 else _found(batch, self._builder, self._meter.longest_free_line)
         if found is not None and self._take_found(batch, first, found):
             return
+        self._has_leftovers = True
         for event in read_batch(batch, first, self._name, self._meter):
             count_event(event, self._meter, self._tally, skip_bad=self._skip_bad)
             if isinstance(event, Entry):
@@ -84,6 +89,7 @@ class _TableReader:
         """False if the meter would not take all of it: then nothing was counted or kept."""
         good = found.good.copy()
         others = np.flatnonzero(~good)
+        self._has_leftovers |= len(others) > 0
         records = int(np.count_nonzero(good)) + int((found.memory[good] // RECORD_UNIT).sum())
         values = batch.num_rows * (ROW_VALUES + EVENT_VALUES) + int(found.values.sum())
         events: list[Entry | BadEntry] = []
@@ -92,7 +98,10 @@ class _TableReader:
         free = Meter(self._name, self._meter.limits)
         free.read(1 << 62)
         for row in others.tolist():
-            event = next(read_batch(batch.slice(row, 1), first + row, self._name, free))
+            try:
+                event = next(read_batch(batch.slice(row, 1), first + row, self._name, free))
+            except LimitError:
+                return False
             if isinstance(event, BadEntry) and not self._skip_bad:
                 good[row:] = False
                 last = event
@@ -221,13 +230,14 @@ class _Texts:
 
     def __init__(self, column: Any) -> None:
         self.absent: Bools = column.is_null().to_numpy(zero_copy_only=False)
-        used = column.indices.fill_null(0).to_numpy(zero_copy_only=False)[~self.absent]
-        codes, places = np.unique(used, return_inverse=True)
-        self.texts: list[str] = column.dictionary.take(_arrow_codes(codes)).to_pylist()
+        codes = column.indices.fill_null(0).to_numpy(zero_copy_only=False)[~self.absent]
+        used = np.zeros(len(column.dictionary), bool)
+        used[codes] = True
+        self.texts: list[str] = column.dictionary.filter(_arrow_mask(used)).to_pylist()
         if None in self.texts:
             raise ValueError("a text that is null")
         # The place among the texts of each row that has one.
-        self._places = places
+        self._places = (np.cumsum(used) - 1)[codes]
 
     def coded(self, code_of: Callable[[str], int]) -> Int32s:
         """What is said of the text of each row; 0 where there is none."""
@@ -246,10 +256,10 @@ class _Texts:
         return np.asarray(self.coded(bool), bool)
 
 
-def _arrow_codes(codes: Any) -> Any:
+def _arrow_mask(mask: Bools) -> Any:
     import pyarrow
 
-    return pyarrow.array(codes, pyarrow.int32())
+    return pyarrow.array(mask)
 
 
 class _FreeData:
@@ -302,6 +312,12 @@ class _Digests:
 
     def __init__(self, column: Any) -> None:
         self.absent: Bools = column.is_null().to_numpy(zero_copy_only=False)
+        if column.type.byte_width == DIGEST_SIZE:
+            data = np.frombuffer(column.fill_null(bytes(DIGEST_SIZE)).buffers()[1], np.uint8)
+            begin = column.offset if column.null_count == 0 else 0
+            self.digests = data.reshape(-1, DIGEST_SIZE)[begin : begin + len(column)]
+            self.good = ~self.absent
+            return
         texts = [text if text is not None and len(text) == DIGEST_SIZE else None for text in column.to_pylist()]
         self.good = np.array([text is not None for text in texts], bool)
         joined_texts = b"".join([text or bytes(DIGEST_SIZE) for text in texts])

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import lcm
-from operator import index
+from operator import gt, index
 from sys import intern
 from typing import Any, Protocol, Self, SupportsIndex
 
@@ -65,7 +65,11 @@ class BehaviorDistribution:
             # Something is amiss: this says what.
             total = checked_total(weights)
             raise DistributionError("weights", f"sum to {total}, not to 2^{WEIGHT_BITS} = {TOTAL_WEIGHT}")
-        return cls._in_canonical_order(_interned(weights), numbers)
+        names = _interned(weights)
+        if all(map(gt, numbers, numbers[1:])):
+            # As whoever wrote a record has put them, and no two alike.
+            return cls(tuple(names), tuple(numbers))
+        return cls._in_canonical_order(names, numbers)
 
     @classmethod
     def _in_canonical_order(cls, names: Sequence[str], weights: Sequence[int]) -> Self:
@@ -74,9 +78,6 @@ class BehaviorDistribution:
             # Code points sort as their UTF-8 bytes do, so comparing the text is comparing the bytes. The sort by
             # weight is stable, which leaves equal weights in the order of their names.
             order: Sequence[int] = sorted(range(len(names)), key=names.__getitem__)
-        elif by_weight == weights:
-            # As whoever wrote a record has put them.
-            return cls(tuple(names), tuple(weights))
         else:
             order = range(len(names))
         order = sorted(order, key=weights.__getitem__, reverse=True)

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from math import fsum
+from typing import NamedTuple
 
 from agentmark.core.schemes import SCHEMES
 from agentmark.core.symbols import Reading
@@ -49,8 +50,7 @@ READ_OUTCOMES = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(NamedTuple):
     """One record, what became of it, and what it says if it was used."""
 
     record: StepRecord
@@ -167,12 +167,11 @@ def read_step(record: StepRecord, key: SharedKey, payload_len: int) -> Step:
     scheme = SCHEMES[record.scheme]
     step_key = key.step_key(record.context, payload_len)
     reading: Reading | None
-    if not _has_weights(record):
-        return Step(record, Outcome.UNREADABLE)
     if record.distribution is not None:
         reading = scheme.read(record.distribution, step_key, record.behavior, payload_len=payload_len)
+    elif record.partial_weights is None or not scheme.reads_partial_lists:
+        return Step(record, Outcome.UNREADABLE)
     else:
-        assert record.partial_weights is not None
         reading = scheme.read_partial(record.partial_weights, step_key, record.behavior, payload_len=payload_len)
     return Step(record, Outcome.IMPOSSIBLE if reading is None else Outcome.USED, reading)
 

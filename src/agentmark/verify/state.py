@@ -10,7 +10,6 @@ length, copies of a step, sums of evidence) waits until all of them are here.
 """
 
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import Self
 
 from agentmark.core.errors import StateError
@@ -87,7 +86,7 @@ def accumulate(records: Iterable[StepRecord], keys: Keyring, work: Work | None =
     for record in records:
         known = read.get(record.context)
         if known is not None and _reads_alike(known.record, record):
-            step = replace(known, record=record)
+            step = known._replace(record=record)
         else:
             step = read[record.context] = read_record(record, keys, work)
         state.update(step)

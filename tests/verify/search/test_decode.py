@@ -9,9 +9,9 @@ from support import dirichlet, marked_log
 
 from agentmark import BehaviorDistribution, Embedder, Identity, Registry, SettingError, SharedKey, StepRecord, Verifier
 from agentmark.core.symbols import Reading, SoftSymbols, SymbolSet
-from agentmark.verify.search import walsh
+from agentmark.verify.search import registry_scan, walsh
 from agentmark.verify.search.information_sets import likely_payloads
-from agentmark.verify.search.registry_scan import best_identities
+from agentmark.verify.search.registry_scan import best_identities, scan_above
 from agentmark.verify.search.splice import segment, windows
 from agentmark.verify.search.walsh import likeliest_payloads
 from agentmark.verify.tamper import tamper_findings
@@ -91,8 +91,6 @@ def test_the_registry_scan_ranks_as_scoring_each_identity_does(scheme: str, soft
 
 
 def test_the_registry_scan_without_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
-    from agentmark.verify.search import registry_scan
-
     rng = random.Random(5)
     payloads = [rng.getrandbits(16) for _ in range(200)]
     log = [r.with_partial_weights({}) for r in marked_log(KEY, scheme="R", payload=payloads[9], steps=120)]
@@ -282,3 +280,32 @@ def test_altered_contexts_are_named() -> None:
     findings = tamper_findings(log)
     assert findings == ["1 record (session kept step 4): the raw context is not that of the digest"]
     assert Verifier(KEY).verify(log).tampering == tuple(findings)
+
+
+@pytest.mark.parametrize("count", [3, 40, 700])
+@pytest.mark.parametrize("payload_len", [0, 7, 21, 90])
+def test_arrays_rank_and_select_identities_as_planes_do(
+    count: int, payload_len: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ties included: of equals, the identity that was entered first."""
+    rng = random.Random(count + payload_len)
+    payloads = tuple([rng.getrandbits(payload_len) if payload_len else 0 for _ in range(count)])
+    readings: list[Reading] = []
+    for _ in range(90):
+        width = rng.choice([0, 1, 2, 3, 8, 8, 10])
+        rows = tuple([rng.getrandbits(payload_len) if payload_len else 0 for _ in range(width)])
+        symbols = rng.getrandbits(256) | 1 if width == 8 else 1 << rng.getrandbits(width)
+        readings.append(SymbolSet(rows, rng.getrandbits(width) if width else 0, symbols))
+
+    def answers() -> list[list[int]]:
+        noise = [0.5, 0.1]
+        best = [best_identities(payloads, readings, payload_len=payload_len, noise=noise, count=n) for n in (2, 30)]
+        above = [
+            scan_above(payloads, readings, payload_len=payload_len, noise=noise, level=level, most=9, work=Work())
+            for level in (-60.0, 0.0)
+        ]
+        return best + above
+
+    fast = answers()
+    monkeypatch.setattr(registry_scan, "find_spec", lambda _: None)
+    assert answers() == fast

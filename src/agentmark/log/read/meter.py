@@ -16,6 +16,9 @@ FREE_RECORDS = 1000
 # What a record of a handful of behaviors takes in memory, with room. A larger one counts as several.
 RECORD_UNIT = 2048
 
+# What text of no letters takes in memory.
+_EMPTY = getsizeof("")
+
 # What reading a row costs beside parsing it, and what handing on what was found costs, in values.
 ROW_VALUES = 24
 EVENT_VALUES = 4
@@ -74,7 +77,9 @@ class Meter:
 
     def parse(self, text: bytes, where: str, what: str) -> None:
         """A row, or a document, is about to be parsed."""
-        self.check(text, where, what)
+        # No text makes more of itself than this; nearly all are done here.
+        if len(text) > self.limits.held_bytes or len(text) * 200 > self.limits.parsed_bytes:
+            self.check(text, where, what)
         if self.counts_text:
             self.count_values(ROW_VALUES + values_in(text))
 
@@ -144,7 +149,11 @@ def memory_of(found: StepRecord | Checkpoint) -> int:
         return 300 * len(found.sessions) + sum(map(getsizeof, found.sessions))
     size = len(found.session) + len(found.key_id) + len(found.reason or "")
     if found.distribution is not None:
-        size += 100 * len(found.distribution) + sum(map(getsizeof, found.distribution.behaviors))
+        names = found.distribution.behaviors
+        joined = "".join(names)
+        # Text of ASCII letters takes a byte for each, and for an object.
+        of_names = _EMPTY * len(names) + len(joined) if joined.isascii() else sum(map(getsizeof, names))
+        size += 100 * len(names) + of_names
     for members in (found.partial_weights, found.meta, found.raw_context):
         if members:
             size += memory_of_value(members)

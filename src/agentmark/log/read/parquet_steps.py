@@ -1,7 +1,7 @@
 """Parquet in AgentMark's own layout: a row a record, a column a field (docs/convert.md; extra: parquet)."""
 
 from collections.abc import Iterator
-from itertools import groupby
+from itertools import groupby, islice
 from mmap import ACCESS_READ, mmap
 from pathlib import Path
 from typing import Any
@@ -22,8 +22,8 @@ TEXT_COLUMNS = [name for name, kind in LAYOUT.items() if kind == TEXT] + ["names
 FREE_TEXT = ("meta", "raw_context")
 
 _BATCH = 1 << 16
-# Rows that are turned into objects at a time.
-_FEW = 64
+# Rows that are turned into objects at a time, if they are short.
+_MANY = 1024
 # What an entry of a list takes: its place in the table of names, its weight, and where lists begin.
 _ENTRY_BYTES = 16
 
@@ -45,7 +45,10 @@ def step_batches(path: Path, meter: Meter) -> Iterator[Any]:
             raise BadPageError
         # Group by group: a dictionary is that of one.
         for group in range(groups):
-            yield from file.iter_batches(batch_size=_BATCH, row_groups=[group], columns=list(LAYOUT))
+            for batch in file.iter_batches(batch_size=_BATCH, row_groups=[group], columns=list(LAYOUT)):
+                # A damaged page can say that a row has a text which the dictionary does not have.
+                batch.validate(full=True)
+                yield batch
 
 
 def _check_schema(schema: Any, name: str) -> None:
@@ -103,10 +106,12 @@ def _count_pages(data: mmap, chunk: Column, meter: Meter) -> int:
 
 def read_batch(batch: Any, first: int, name: str, meter: Meter) -> Iterator[Entry | BadEntry]:
     """The rows of a batch, one by one; the first of them has this number."""
-    # Rows that have the same long text are made one by one.
-    few = 1 if _FEW * batch.nbytes > meter.limits.held_bytes else _FEW
+    few = max(1, min(_MANY, meter.limits.held_bytes // max(1, _longest_row(batch))))
     for begin in range(0, batch.num_rows, few):
-        for offset, row in enumerate(batch.slice(begin, few).to_pylist()):
+        part = batch.slice(begin, few)
+        if few == 1:
+            meter.hold_parsed(_longest_row(part), f"{name} row {first + begin}", "row")
+        for offset, row in enumerate(_rows(part)):
             where = f"{name} row {first + begin + offset}"
             for column in FREE_TEXT:
                 if row[column] is not None:
@@ -118,6 +123,37 @@ def read_batch(batch: Any, first: int, name: str, meter: Meter) -> Iterator[Entr
                 yield Entry(StepRecord.from_dict(_content(row, where), where=where))
             except RecordError as error:
                 yield BadEntry(error)
+
+
+def _longest_row(batch: Any) -> int:
+    """No row takes more bytes as objects than this: text that many rows have is one text here, and many there."""
+    from pyarrow import compute
+
+    longest = 0
+    for column, kind in LAYOUT.items():
+        values, times = batch.column(column), 1
+        if kind in (TEXTS, WHOLES):
+            times = compute.max(values.value_lengths()).as_py() or 0
+            values = values.flatten()
+        if kind in (TEXT, TEXTS):
+            times *= 4 * (compute.max(compute.binary_length(values.dictionary)).as_py() or 0)
+        longest += 64 + times
+    return longest
+
+
+def _rows(batch: Any) -> Iterator[dict[str, Any]]:
+    columns = [_objects(batch.column(column), kind) for column, kind in LAYOUT.items()]
+    return (dict(zip(LAYOUT, row, strict=True)) for row in zip(*columns, strict=True))
+
+
+def _objects(column: Any, kind: str) -> list[Any]:
+    """A column as objects. Lists are cut from their values, which pyarrow itself would make one by one."""
+    if kind not in (TEXTS, WHOLES):
+        found: list[Any] = (column.dictionary_decode() if kind == TEXT else column).to_pylist()
+        return found
+    values = iter(_objects(column.flatten(), TEXT if kind == TEXTS else WHOLE))
+    lengths = column.value_lengths().to_pylist()
+    return [None if length is None else list(islice(values, length)) for length in lengths]
 
 
 def _content(row: dict[str, Any], where: str) -> dict[str, Any]:

@@ -9,10 +9,15 @@ from typing import Any
 
 from agentmark.core.symbols import Reading, SymbolSet
 
+# So few of the best are found one after the other.
+FEW = 4
 # From so many identities on, tables of two bytes pay.
 MANY = 1 << 15
-# Symbols that are held at once: as many as a core keeps close.
-BLOCK = 1 << 17
+# Steps of so few kinds are counted; of more, they are weighed one by one.
+FEW_KINDS = 8
+# Steps that are asked at once, and symbols that are held at once: as many as a core keeps close.
+STEPS = 64
+BLOCK = 1 << 19
 
 
 class IdentityArrays:
@@ -34,40 +39,36 @@ class IdentityArrays:
         with, for every identity."""
         import numpy
 
-        exact = sum([max(of_step) for of_step in zip(*gains, strict=True)], start=0)
-        # Sums of whole numbers are exact as long as they fit the mantissa.
-        kind = numpy.float32 if exact < 1 << 24 else numpy.float64
-        weights = numpy.array(gains, dtype=kind).reshape(len(gains), len(readings))
-        totals = numpy.zeros((len(gains), self.count), dtype=kind)
-        tables = self._tables(readings)
-        single = numpy.array([reading.symbol_count == 1 for reading in readings], dtype=bool)
-        # What leaves one symbol is compared with it; sets are looked up.
-        wanted = numpy.array(
-            [reading.symbols.bit_length() - 1 for reading in readings],
-            dtype=tables[0].dtype if tables else numpy.uint32,
-        )
-        several = numpy.flatnonzero(~single)
-        members = _members([readings[i] for i in several.tolist()])
-        for begin, end in self._blocks(len(readings)):
-            symbols = self._symbols(readings, tables, begin, end)
-            agree = symbols == wanted[:, None]
-            if len(several):
-                flat = symbols[several].astype(numpy.intp)
-                flat += numpy.arange(len(several), dtype=numpy.intp)[:, None] << 8
-                agree[several] = members.take(flat)
-            totals[:, begin:end] = weights @ agree.astype(kind)
-        return totals.astype(numpy.int64)
+        totals = numpy.zeros((len(gains), self.count), dtype=numpy.int64)
+        for first in range(0, len(readings), STEPS):
+            part = readings[first : first + STEPS]
+            of_part = [row[first : first + STEPS] for row in gains]
+            tables = self._tables(part)
+            # What leaves one symbol is compared with it; sets are looked up.
+            wanted = numpy.array([reading.symbols.bit_length() - 1 for reading in part], dtype=_kind_of(part))
+            several = [(i, _members(reading)) for i, reading in enumerate(part) if reading.symbol_count > 1]
+            for begin, end in self._blocks(len(part)):
+                symbols = self._symbols(part, tables, begin, end)
+                agree = symbols == wanted
+                for i, members in several:
+                    own = symbols[:, i].astype(numpy.uint8, copy=False)
+                    agree[:, i] = numpy.frombuffer(own.tobytes().translate(members), dtype=bool)
+                _add_gains(totals[:, begin:end], agree, of_part)
+        return totals
 
     def sums(self, readings: Sequence[Reading], values: Sequence[Sequence[float]]) -> Any:
         """The sum over steps of what each symbol is worth (`values`: of every symbol of a step), for every identity."""
         import numpy
 
         total = numpy.zeros(self.count)
-        tables = self._tables(readings)
-        for begin, end in self._blocks(len(readings)):
-            symbols = self._symbols(readings, tables, begin, end)
-            for step, worth in enumerate(values):
-                total[begin:end] += numpy.array(worth)[symbols[step]]
+        for first in range(0, len(readings), STEPS):
+            part = readings[first : first + STEPS]
+            tables = self._tables(part)
+            worth = [numpy.array(of_step) for of_step in values[first : first + STEPS]]
+            for begin, end in self._blocks(len(part)):
+                symbols = self._symbols(part, tables, begin, end)
+                for i, of_step in enumerate(worth):
+                    total[begin:end] += of_step.take(symbols[:, i])
         return total
 
     def _blocks(self, steps: int) -> list[tuple[int, int]]:
@@ -75,62 +76,98 @@ class IdentityArrays:
         return [(begin, min(begin + size, self.count)) for begin in range(0, self.count, size)]
 
     def _symbols(self, readings: Sequence[Reading], tables: Sequence[Any], begin: int, end: int) -> Any:
+        """The symbols of these identities at all steps: a row for each identity."""
         import numpy
 
-        symbols = numpy.empty((len(readings), end - begin), dtype=tables[0].dtype if tables else numpy.uint32)
-        symbols[:] = numpy.array([reading.pad for reading in readings], dtype=symbols.dtype)[:, None]
+        pads = numpy.array([reading.pad for reading in readings], dtype=_kind_of(readings))
+        symbols = numpy.tile(pads, (end - begin, 1))
         for piece, table in zip(self._pieces, tables, strict=True):
-            symbols ^= table.take(piece[begin:end], axis=1)
+            symbols ^= table.take(piece[begin:end], axis=0)
         return symbols
 
     def _tables(self, readings: Sequence[Reading]) -> list[Any]:
-        """For each piece of a payload: what every value of it adds to the symbol of every step."""
+        """For each piece of a payload: what each value of it adds to the symbols of all steps, a row for each value."""
         import numpy
 
+        kind = _kind_of(readings)
         widest = max([len(reading.rows) for reading in readings], default=0)
-        kind: Any = numpy.uint8 if widest <= 8 else numpy.uint32
-        tables = []
         size = self._bits // 8 * len(self._pieces)
-        # Which rows have which payload bit, least significant first: steps x rows x bits.
+        # The rows with the least significant bit of the payload first, those of a step with its last row first.
         data = b"".join(
             [
                 row.to_bytes(size, "little")
                 for reading in readings
-                for row in (*reading.rows, *[0] * (widest - len(reading.rows)))
+                for row in (*reversed(reading.rows), *[0] * (widest - len(reading.rows)))
             ]
         )
         rows = numpy.frombuffer(data, dtype=numpy.uint8).reshape(len(readings), widest, size)
         bits = numpy.unpackbits(rows, axis=2, bitorder="little").astype(kind)
-        shifts = numpy.zeros((len(readings), widest, 1), dtype=kind)
-        for step, reading in enumerate(readings):
-            shifts[step, : len(reading.rows), 0] = range(len(reading.rows) - 1, -1, -1)
-        adds = numpy.bitwise_or.reduce(bits << shifts, axis=1)
+        adds = numpy.bitwise_or.reduce(bits << numpy.arange(widest, dtype=kind)[:, None], axis=1)
+        tables = []
         for piece in range(len(self._pieces)):
-            table = numpy.zeros((len(readings), 1), dtype=kind)
+            table = numpy.zeros((1, len(readings)), dtype=kind)
             for bit in range(piece * self._bits, (piece + 1) * self._bits):
-                table = numpy.concatenate([table, table ^ adds[:, bit, None]], axis=1)
+                table = numpy.concatenate([table, table ^ adds[:, bit]])
             tables.append(table)
         return tables
 
 
-def _members(readings: Sequence[SymbolSet]) -> Any:
-    """Which of 256 symbols each step leaves, one step behind the other."""
+def _add_gains(totals: Any, agree: Any, gains: Sequence[Sequence[int]]) -> None:
+    """Add to the totals of each row of gains those of the steps that agree (a row of flags for each identity)."""
     import numpy
 
-    data = b"".join([reading.symbols.to_bytes(32, "little") for reading in readings])
-    return numpy.unpackbits(numpy.frombuffer(data, dtype=numpy.uint8), bitorder="little").astype(bool)
+    alike: dict[tuple[int, ...], int] = {}
+    for step, of_step in enumerate(zip(*gains, strict=True)):
+        alike[of_step] = alike.get(of_step, 0) | 1 << step
+    if len(alike) > FEW_KINDS or agree.shape[1] > STEPS:
+        # Sums of whole numbers are exact as long as they fit the mantissa.
+        exact = numpy.float32 if sum([max(row) for row in gains]) * agree.shape[1] < 1 << 24 else numpy.float64
+        totals += (agree.astype(exact) @ numpy.array(gains, dtype=exact).T).T.astype(numpy.int64)
+        return
+    # Steps that are worth the same are counted: a word holds the flags of all steps.
+    flags = numpy.zeros((len(agree), STEPS // 8), dtype=numpy.uint8)
+    packed = numpy.packbits(agree, axis=1, bitorder="little")
+    flags[:, : packed.shape[1]] = packed
+    words = flags.view("<u8").ravel()
+    for of_step, steps in alike.items():
+        counts = numpy.bitwise_count(words & numpy.uint64(steps))
+        for row, gain in enumerate(of_step):
+            totals[row] += counts * numpy.int32(gain)
+
+
+def _kind_of(readings: Sequence[Reading]) -> Any:
+    """As many bits as the symbols of these steps need."""
+    import numpy
+
+    return numpy.uint8 if all(len(reading.rows) <= 8 for reading in readings) else numpy.uint32
+
+
+def _members(reading: SymbolSet) -> bytes:
+    """For each of 256 symbols whether the step leaves it."""
+    return bytes([reading.symbols >> symbol & 1 for symbol in range(256)])
 
 
 def largest(scores: Any, count: int) -> list[int]:
-    """The places of the largest scores, largest first; of equals, the lowest place."""
+    """The places of the largest scores (whole numbers), largest first; of equals, the lowest place."""
     import numpy
 
     if count < len(scores):
-        least = -numpy.partition(-scores, count - 1)[count - 1]
+        if count <= FEW:
+            return _one_by_one(scores.copy(), count)
+        least = numpy.partition(scores, len(scores) - count)[len(scores) - count]
         above = numpy.flatnonzero(scores > least)
         chosen = numpy.concatenate([above, numpy.flatnonzero(scores == least)[: count - len(above)]])
     else:
         chosen = numpy.arange(len(scores))
     order = numpy.lexsort((chosen, -scores[chosen]))
     places: list[int] = chosen[order].tolist()
+    return places
+
+
+def _one_by_one(scores: Any, count: int) -> list[int]:
+    """Of equals, the first is found first."""
+    places = []
+    for _ in range(count):
+        places.append(int(scores.argmax()))
+        scores[places[-1]] = scores.min() - 1
     return places
