@@ -186,9 +186,11 @@ class PackedReadings:
 
     @property
     def shapes(self) -> Mapping[Shape, int]:
+        import numpy
+
         if self._shapes is None:
-            codes = Counter((self._widths * (2 * SYMBOL_COUNT) + self._counts).tolist())
-            self._shapes = {divmod(code, 2 * SYMBOL_COUNT): codes[code] for code in sorted(codes)}
+            codes = numpy.bincount(self._widths * (SYMBOL_COUNT + 1) + self._counts).tolist()
+            self._shapes = {divmod(code, SYMBOL_COUNT + 1): count for code, count in enumerate(codes) if count}
         return self._shapes
 
     @property
@@ -214,23 +216,52 @@ class PackedReadings:
         import numpy
 
         columns = self._columns
-        said = numpy.frombuffer(payload.to_bytes(row_size(self._payload_len), "little"), dtype="<u8")
-        parities = numpy.bitwise_count(columns["rows"] & said).sum(axis=1, dtype=numpy.int64) & 1
-        symbols = numpy.bincount(self._owner, weights=parities << self._shift, minlength=len(self))
-        symbols = symbols.astype(numpy.int64) ^ columns["pads"]
+        symbols = self._symbols(payload) ^ columns["pads"]
         kinds = columns["kinds"]
         agree = (kinds == EQUATIONS) & (symbols == columns["symbols"])
         several = numpy.flatnonzero(kinds == SYMBOLS)
         if len(several):
             own = symbols[several]
             agree[several] = columns["sets"][self._sets_at[several], own >> 3] >> (own & 7).astype(numpy.uint8) & 1
-        gains = 1.0 / (numpy.maximum(self._counts, 1) / numpy.ldexp(1.0, self._widths))
-        values: Any = numpy.where(agree, gains, 0.0)
+        codes, gains = self._gains()
+        values: Any = numpy.where(agree, gains[codes], 0.0)
+        counts: Counter[float] = Counter()
+        for code, count in enumerate(numpy.bincount(codes[agree]).tolist()):
+            if count:
+                counts[gains[code].item()] += count
         soft = numpy.flatnonzero(kinds == SOFT)
         if len(soft):
             values[soft] = columns["values"][self._soft_at[soft], symbols[soft]]
+            counts.update(values[soft].tolist())
         against: Any = numpy.flatnonzero(~(values > 0))
-        return EValues(Counter(values.tolist()), values, against)
+        if len(against):
+            counts[0.0] = len(against)
+        return EValues(counts, values, against)
+
+    def _gains(self) -> tuple[Any, Any]:
+        """The shape of each step as a number, and 1 / q_t by it."""
+        import numpy
+
+        codes = self._widths * (SYMBOL_COUNT + 1) + self._counts
+        gains = numpy.zeros(int(codes.max(initial=0)) + 1)
+        for rows, symbols in self.shapes:
+            if symbols:
+                gains[rows * (SYMBOL_COUNT + 1) + symbols] = 1 / (symbols / (1 << rows))
+        return codes, gains
+
+    def _symbols(self, payload: int) -> Any:
+        """A_t m of each step, the first row's parity most significant."""
+        import numpy
+
+        rows = self._columns["rows"]
+        said = numpy.frombuffer(payload.to_bytes(row_size(self._payload_len), "little"), dtype="<u8")
+        met = numpy.bitwise_count(rows & said)
+        parities = (met[:, 0] if met.shape[1] == 1 else met.sum(axis=1, dtype=numpy.int64)) & 1
+        if len(self) and bool((self._columns["widths"] == 8).all()):
+            # Steps of R: eight flags are a byte.
+            return numpy.packbits(parities.reshape(-1, 8).astype(numpy.uint8), axis=1).ravel().astype(numpy.int64)
+        weights = parities.astype(numpy.int64) << self._shift
+        return numpy.bincount(self._owner, weights=weights, minlength=len(self)).astype(numpy.int64)
 
     def to_bytes(self, payload_len: int, /) -> bytes:
         if payload_len != self._payload_len:
