@@ -34,6 +34,7 @@ def test_settings_are_fixed_and_what_differs_is_said(tmp_path: Path) -> None:
     assert "the keys are others" in said
     assert "payload_len was not given and is 8" in said
     assert "ffff" not in said
+    again.close()
 
 
 def test_two_audits_do_not_share_a_folder(tmp_path: Path) -> None:
@@ -57,6 +58,7 @@ def test_a_line_of_the_manifest_that_was_cut_short_does_not_count(tmp_path: Path
     with (tmp_path / "work" / "manifest.jsonl").open("a") as file:
         file.write('{"file": "c"')
     assert work_dir.manifest() == [{"file": "a"}, {"file": "b"}]
+    work_dir.close()
 
 
 def test_what_is_removed_is_its_own(tmp_path: Path) -> None:

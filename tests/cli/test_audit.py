@@ -86,11 +86,12 @@ def test_exit_codes(capsys: pytest.CaptureFixture[str]) -> None:
         (["--fdr", "0.1", "--threshold", "0.1"], "takes the place of --threshold"),
         (["--resume"], "from where to go on"),
         (["--workers", "0"], "number of processes"),
-        (["nowhere.jsonl"], "there is no such file or folder"),
         (["--report", "key.json"], "is a file"),
     ):
         assert audit(*words) == 2
         assert said in capsys.readouterr().err
+    assert main(["audit", "logs", "nowhere.jsonl", "--key", "key.json"]) == 2
+    assert "nowhere.jsonl: there is no such file or folder" in capsys.readouterr().err
     Path("logs/notes.txt").write_text("no log\n")
     assert audit("--strict") == 2
     assert "notes.txt: not recognised" in capsys.readouterr().err

@@ -207,9 +207,8 @@ def test_a_bar_with_steps_a_second_and_the_time_left() -> None:
     for done in range(0, 1001, 10):
         progress.bar(done * 10**6, 10**9, "bytes read", steps=2000 * done)
         clock.now += 0.1
-    shown = [line for line in screen.lines() if line.startswith("[##########..........]  50 %")]
-    assert shown
-    assert re.fullmatch(r"\[#+\.+\]  50 %  500\.0 MB of 1\.0 GB read, 200,000 steps a second, 5 s l.*", shown[0])
+    half = re.compile(r"\[#{5}\.{5}\]  5\d %  5\d0\.0 MB of 1\.0 GB read, 200,000 steps/s, [45] s left")
+    assert any(map(half.fullmatch, screen.lines())), screen.lines()
 
 
 def test_a_bar_is_silent_where_nobody_watches(capsys: pytest.CaptureFixture[str]) -> None:

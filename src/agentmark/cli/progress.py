@@ -15,7 +15,7 @@ PAUSE_S = 0.1
 # Before so long, how long the rest will take is a guess.
 SETTLED_S = 1.0
 DEFAULT_WIDTH = 80
-BAR_WIDTH = 20
+BAR_WIDTH = 10
 # What is counted in bytes is shown in larger units.
 BYTES_READ = "bytes read"
 
@@ -96,7 +96,7 @@ class ProgressLine:
         if elapsed < SETTLED_S:
             return words
         if steps:
-            words += f", {steps / elapsed:,.0f} steps a second"
+            words += f", {steps / elapsed:,.0f} steps/s"
         elif done > self._first:
             words += f", {(done - self._first) / elapsed:,.0f} a second"
         rate = (done - self._first) / elapsed
