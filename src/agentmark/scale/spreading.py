@@ -97,8 +97,8 @@ class LineSpreader:
     def __call__(self, batch: Mapping[str, Any]) -> Sequence[Piece]:
         texts = [_bytes(text) for text in batch["text"].to_pylist()]
         files = [file or "" for file in batch["file"].to_pylist()] if "file" in batch else [""] * len(texts)
-        lines = batch["line"].to_pylist() if "line" in batch else [None] * len(texts)
-        lines = [NO_LINE if line is None else line for line in lines]
+        stated: list[int | None] = batch["line"].to_pylist() if "line" in batch else [None] * len(texts)
+        lines = [NO_LINE if line is None else line for line in stated]
         taken = self._taken_at_once(texts)
         columns = _placed(taken, files, lines)
         left = np.ones(len(texts), bool)
@@ -123,7 +123,7 @@ class LineSpreader:
         """The records among these lines, with the number of the text as their line; what is none is left out."""
         joined = b"".join([b"\n" if b"\n" in text else text + b"\n" for text in texts])
         meter = Meter("input", self.limits)
-        stream = as_it_is(BufferedReader(BytesIO(joined)), meter)  # type: ignore[arg-type]
+        stream = as_it_is(BufferedReader(BytesIO(joined)), meter)
         try:
             return StepColumns.concat(
                 read_line_chunks(stream, "input", meter, Tally("input"), skip_bad=True, rows=len(texts))
