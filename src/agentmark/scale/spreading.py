@@ -97,8 +97,8 @@ class LineSpreader:
     def __call__(self, batch: Mapping[str, Any]) -> Sequence[Piece]:
         texts = [_bytes(text) for text in batch["text"].to_pylist()]
         files = [file or "" for file in batch["file"].to_pylist()] if "file" in batch else [""] * len(texts)
-        stated = batch["line"].to_pylist() if "line" in batch else [None] * len(texts)
-        lines: list[int] = [NO_LINE if line is None else line for line in stated]
+        stated: list[int | None] = batch["line"].to_pylist() if "line" in batch else [None] * len(texts)
+        lines = [NO_LINE if line is None else line for line in stated]
         taken = self._taken_at_once(texts)
         columns = _placed(taken, files, lines)
         left = np.ones(len(texts), bool)
