@@ -189,11 +189,13 @@ class StepRecord:
                 or not is_unicode("".join((key_id, session, behavior)))
             ):
                 return None
-            distribution = BehaviorDistribution.from_weights(weights)
+            # What is the same in record after record is kept once.
+            distribution = BehaviorDistribution.from_weights(
+                dict(zip(map(intern, weights), weights.values(), strict=True))
+            )
             if behavior not in distribution.behaviors:
                 return None
             made: Any = _Unfrozen()
-            # What is the same in record after record is kept once.
             made.scheme = intern(scheme)
             made.key_id = intern(key_id)
             made.session = intern(session)

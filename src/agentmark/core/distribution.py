@@ -4,7 +4,6 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import lcm
 from operator import gt, index
-from sys import intern
 from typing import Any, Protocol, Self, SupportsIndex
 
 from agentmark.core.canonical import is_unicode
@@ -65,7 +64,7 @@ class BehaviorDistribution:
             # Something is amiss: this says what.
             total = checked_total(weights)
             raise DistributionError("weights", f"sum to {total}, not to 2^{WEIGHT_BITS} = {TOTAL_WEIGHT}")
-        names = _interned(weights)
+        names = list(weights)
         if all(map(gt, numbers, numbers[1:])):
             # As whoever wrote a record has put them, and no two alike.
             return cls(tuple(names), tuple(numbers))
@@ -193,15 +192,6 @@ def _are_names(names: Collection[str]) -> bool:
     except TypeError:
         return False
     return 0 < len(names) <= MAX_BEHAVIORS and all(names) and (joined.isascii() or is_unicode(joined))
-
-
-def _interned(names: Iterable[str]) -> list[str]:
-    """The same names, each kept once: the records of an agent repeat them."""
-    try:
-        return list(map(intern, names))
-    except TypeError:
-        # Text of a type of its own.
-        return list(names)
 
 
 def first_repeated(names: Sequence[str]) -> str | None:
