@@ -9,7 +9,7 @@ INSTALL := PIP_CONSTRAINT=constraints.txt PIP_DISABLE_PIP_VERSION_CHECK=1 $(BIN)
 ADAPTERS := $(basename $(notdir $(wildcard tests/adapters/*.txt)))
 ADAPTER_TESTS := $(addprefix test-adapter-,$(ADAPTERS))
 
-.PHONY: help demo test test-slow test-docs test-adapters test-adapters-model $(ADAPTER_TESTS) lab test-lab test-local lab-oasis test-oasis test-logs test-transformers fuzz hostile tenants lint types check bench results docs wheel vectors clean
+.PHONY: help demo test test-slow test-docs test-adapters test-adapters-model $(ADAPTER_TESTS) lab test-lab test-local lab-oasis test-oasis test-logs test-transformers test-scale fuzz hostile tenants lint types check bench bench-audit results docs wheel kernel vectors clean
 
 help:  ## List the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -125,6 +125,15 @@ test-logs: .venvs/logs/.ready  ## Test the readers with the packages whose logs 
 test-transformers: .venvs/transformers/.ready  ## Test the same model through transformers against llama.cpp (1.3 GB)
 	.venvs/transformers/bin/python -m pytest tests/elicit/test_transformers_model.py
 
+# Spark runs on Java, which pip does not bring: without it the tests of Spark say so and are left out.
+.venvs/scale/.ready: tests/scale.txt pyproject.toml
+	$(PYTHON) -m venv .venvs/scale
+	PIP_CONSTRAINT=$< PIP_DISABLE_PIP_VERSION_CHECK=1 .venvs/scale/bin/python -m pip install --quiet --editable '.[scale]' pytest hypothesis pandas pyspark
+	@touch $@
+
+test-scale: .venvs/scale/.ready  ## Test audits on Daft, on a local Ray and on a local Spark (Java) against one process
+	.venvs/scale/bin/python -m pytest tests/scale
+
 # With every package that a reader can use, so that no format is left out.
 .venvs/fuzz/.ready: constraints.txt pyproject.toml
 	$(PYTHON) -m venv .venvs/fuzz
@@ -155,6 +164,11 @@ check: lint types test  ## All of the above
 bench: $(VENV)/.dev  ## Speed, as ratios to a bare keyed hash
 	@$(BIN)/agentmark lab run speed
 
+AUDIT_STEPS := 10000000
+
+bench-audit: $(VENV)/.dev  ## Speed of bulk audits, into docs/bench-audit.md, with a log of AUDIT_STEPS steps (10 million: hours)
+	$(BIN)/python tools/bench_audit.py --size $(AUDIT_STEPS) --write
+
 results: $(VENV)/.dev  ## What docs/results says of the core and the verifier (hours; the environments: make lab)
 	$(BIN)/agentmark lab run all
 	$(BIN)/agentmark lab table
@@ -171,6 +185,9 @@ wheel: $(BIN)/python  ## The package as one file to install anywhere, in dist
 
 docs: .venvs/docs/.ready  ## The documents and the API reference as HTML, in build/docs
 	.venvs/docs/bin/python tools/docs/build.py
+
+kernel: $(BIN)/python  ## Build the native library of bulk audits in place, after a change to its C
+	$(BIN)/python tools/build_kernel.py
 
 vectors: $(BIN)/python  ## Write the test vectors anew; leaves no diff
 	$(BIN)/python tools/make_vectors.py

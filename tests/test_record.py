@@ -108,3 +108,38 @@ def test_a_raw_context_shows_whether_it_was_touched() -> None:
     assert record.context_matches() is True
     assert replace(record, raw_context={"session": "x", "step": 0}).context_matches() is False
     assert a_record().context_matches() is None
+
+
+ODD_LISTS = [{"a": 1 << 32}, {"a": 1, "b": (1 << 32) - 1}, {"a": True}, {"": 1 << 32}, {"a": 1}, {"x": {"y": 1.5}}, {}]
+ODD_TEXTS = ["", "F", "R", "é", "\ud800", "0" * 64, "A" * 64, "a" * 63]
+ODD = st.sampled_from([None, True, False, 0, 1, -1, 2**60, 1.0, [], [1], *ODD_TEXTS, *ODD_LISTS])
+MEMBERS = [*a_record().as_dict(), "partial", "reason", "enforced", "raw_context", "meta", "prev", "further"]
+
+
+@given(st.dictionaries(st.sampled_from(MEMBERS), ODD, max_size=3), st.sets(st.sampled_from(MEMBERS), max_size=1))
+def test_what_is_checked_in_one_go_is_what_is_checked_field_by_field(changes: dict[str, Any], less: set[str]) -> None:
+    content = {name: value for name, value in (a_record().as_dict() | changes).items() if name not in less}
+
+    def outcome() -> StepRecord | str:
+        try:
+            return StepRecord.from_dict(content, where="here")
+        except RecordError as error:
+            return str(error)
+
+    found = outcome()
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(StepRecord, "_of_usual", classmethod(lambda cls, content: None))
+        assert outcome() == found
+
+
+def test_what_is_the_same_in_record_after_record_is_kept_once() -> None:
+    line = a_record().to_json()
+    first, second = StepRecord.from_json(line), StepRecord.from_json(line)
+    assert first.distribution is not None
+    assert second.distribution is not None
+    for mine, other in zip(first.distribution.behaviors, second.distribution.behaviors, strict=True):
+        assert mine is other
+    assert first.behavior in first.distribution.behaviors
+    assert any(name is first.behavior for name in first.distribution.behaviors)
+    assert first.session is second.session
+    assert first.key_id is second.key_id

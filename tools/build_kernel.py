@@ -1,4 +1,4 @@
-"""Build the native kernel of bulk audits (src/agentmark/batch/_kernel.c) with the C compiler that is there.
+"""Build the native library of bulk audits (src/agentmark/batch/*.c) with the C compiler that is there.
 
     python tools/build_kernel.py [TARGET]
 
@@ -16,8 +16,9 @@ import sysconfig
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-SOURCE = ROOT / "src/agentmark/batch/_kernel.c"
-IN_PLACE = SOURCE.with_name("_kernel.so")
+FOLDER = ROOT / "src/agentmark/batch"
+SOURCES = ("_kernel.c", "_scanner.c")
+IN_PLACE = FOLDER / "_kernel.so"
 # No instruction set beyond the machine's oldest, since a wheel may travel. A product and a sum are rounded one by one,
 # as Python does.
 FLAGS = ("-O3", "-std=c11", "-shared", "-fPIC", "-fvisibility=hidden", "-ffp-contract=off")
@@ -34,7 +35,7 @@ def build_kernel(target: Path) -> str | None:
     # Beside the target and then in its place: a process that has the old one loaded keeps it.
     built = target.with_name(f"{target.name}.{os.getpid()}")
     try:
-        command = [*compiler, *FLAGS, "-o", str(built), str(SOURCE), "-lm"]
+        command = [*compiler, *FLAGS, "-o", str(built), *[str(FOLDER / name) for name in SOURCES], "-lm"]
         done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
         if done.returncode != 0:
             return f"{shlex.join(command)} failed: {done.stderr.strip()[:1000]}"

@@ -1,7 +1,10 @@
-"""Record tests/exports with the real packages: python tools/record_exports.py inspect | phoenix URL
+"""Record tests/log/read/exports with the real packages: python tools/record_exports.py inspect | phoenix URL
 
 inspect: needs inspect_ai. phoenix: needs opentelemetry-exporter-otlp-proto-http, arize-phoenix-client, pandas and
 pyarrow, and an empty Phoenix server (`phoenix serve`) at the URL.
+
+When the bytes of the schemes changed and with them what the run chooses, its records were put in the place of the
+recorded ones; all around them is as the packages wrote it.
 """
 
 import gzip
@@ -12,8 +15,8 @@ import time
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
-EXPORTS = ROOT / "tests" / "exports"
-sys.path.insert(0, str(ROOT / "tests"))
+EXPORTS = ROOT / "tests" / "log" / "read" / "exports"
+sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tests" / "log")]
 
 from log_run import the_run  # noqa: E402
 

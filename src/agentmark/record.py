@@ -6,16 +6,18 @@ JSON without floats, one object a line. It never holds the payload, the key, or 
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from operator import itemgetter
+from sys import intern
+from typing import Any, Self, cast
 
 from agentmark.core.canonical import MAX_SAFE_INTEGER, canonical_bytes, is_unicode
 from agentmark.core.context import context_digest
 from agentmark.core.distribution import TOTAL_WEIGHT, BehaviorDistribution, checked_total
 from agentmark.core.errors import AgentMarkError, ContextError, DistributionError, PayloadError
-from agentmark.core.payload import check_payload_len
+from agentmark.core.payload import MAX_PAYLOAD_LEN, check_payload_len
 from agentmark.core.prf import DIGEST_SIZE
 from agentmark.core.schemes import SCHEMES
-from agentmark.core.strict_json import RepeatedNameError, StrictJsonError, parse_json
+from agentmark.core.strict_json import RepeatedNameError, StrictJsonError, parse_json_object
 
 RECORD_VERSION = 1
 
@@ -33,6 +35,9 @@ _REQUIRED = (
 )
 _OPTIONAL = ("partial", "reason", "enforced", "raw_context", "meta", "prev")
 _FIELDS = frozenset((*_REQUIRED, *_OPTIONAL))
+_required_values = itemgetter(*_REQUIRED)
+# The members that hold objects.
+_OBJECTS = ("weights", "raw_context", "meta")
 
 
 # How much of a field or a fault a message quotes.
@@ -145,7 +150,7 @@ class StepRecord:
     def from_json(cls, text: str | bytes, *, where: str = "?") -> Self:
         """Parse and validate one line. `where` names it in errors, for instance "log.jsonl:17"."""
         try:
-            content = parse_json(text)
+            content = parse_json_object(text, _OBJECTS)
         except RepeatedNameError as error:
             raise RecordError(where, error.name, "appears twice in one object") from None
         except StrictJsonError:
@@ -153,8 +158,69 @@ class StepRecord:
         return cls.from_dict(content, where=where)
 
     @classmethod
+    def _of_usual(cls, content: object) -> Self | None:
+        """A marked step with a whole list, as nearly all are, checked in one go.
+
+        None for any other, and for one in which something is amiss: `from_dict` goes through it field by field.
+        """
+        if type(content) is not dict:
+            return None
+        has_more = len(content) > len(_REQUIRED)
+        if has_more and (content.get("partial") is not None or not content.keys() <= _FIELDS):
+            return None
+        try:
+            values = _required_values(content)
+            version, scheme, key_id, length, session, step, digest, weights, behavior, marked = values
+            context = bytes.fromhex(digest)
+            if (
+                type(version) is not int
+                or version != RECORD_VERSION
+                or marked is not True
+                or type(weights) is not dict
+                or type(scheme) is not str
+                or scheme not in SCHEMES
+                or type(length) is not int
+                or not 0 <= length <= MAX_PAYLOAD_LEN
+                or type(step) is not int
+                or not 0 <= step <= MAX_SAFE_INTEGER
+                or len(context) != DIGEST_SIZE
+                or context.hex() != digest
+                or not (key_id and session and behavior)
+                or not is_unicode("".join((key_id, session, behavior)))
+            ):
+                return None
+            # What is the same in record after record is kept once.
+            distribution = BehaviorDistribution.from_weights(
+                dict(zip(map(intern, weights), weights.values(), strict=True))
+            )
+            if behavior not in distribution.behaviors:
+                return None
+            made: Any = _Unfrozen()
+            made.scheme = intern(scheme)
+            made.key_id = intern(key_id)
+            made.session = intern(session)
+            made.behavior = intern(behavior)
+            made.payload_len = length
+            made.step_index = step
+            made.context = context
+            made.distribution = distribution
+            made.marked = True
+            made.partial_weights = None
+            if has_more:
+                made.reason, made.enforced, made.raw_context, made.meta, made.prev = _optional(content)
+            else:
+                made.reason = made.enforced = made.raw_context = made.meta = made.prev = None
+        except (KeyError, TypeError, ValueError):
+            return None
+        made.__class__ = cls
+        return cast("Self", made)
+
+    @classmethod
     def from_dict(cls, content: object, *, where: str = "?") -> Self:
         """Validate a parsed record. Nothing is repaired: the first fault is raised, with its field."""
+        usual = cls._of_usual(content)
+        if usual is not None:
+            return usual
         content = _checked_fields(content, where)
         marked = _boolean(content, "marked", where)
         partial = content.get("partial") is not None and _boolean(content, "partial", where)
@@ -184,6 +250,26 @@ class StepRecord:
             meta=_object(content, "meta", where),
             prev=_digest(content, "prev", where).hex() if content.get("prev") is not None else None,
         )
+
+
+class _Unfrozen:
+    """A record while it is made: the same slots, free to be set. A frozen class sets each of its own by a call, which
+    for all of them takes longer than to check what goes into them."""
+
+    __slots__ = StepRecord.__slots__
+
+
+def _optional(content: dict[str, Any]) -> tuple[Any, ...]:
+    """What a marked step may say beside what it must: reason, enforced, raw context, meta, prev. A RecordError, which
+    is a ValueError, if one of them cannot be."""
+    where = ""
+    return (
+        _text(content, "reason", where) if content.get("reason") is not None else None,
+        _boolean(content, "enforced", where) if content.get("enforced") is not None else None,
+        _object(content, "raw_context", where),
+        _object(content, "meta", where),
+        _digest(content, "prev", where).hex() if content.get("prev") is not None else None,
+    )
 
 
 def _checked_fields(content: object, where: str) -> dict[str, Any]:
@@ -241,10 +327,14 @@ def _step_index(content: dict[str, Any], where: str) -> int:
 
 def _digest(content: dict[str, Any], name: str, where: str) -> bytes:
     text = _text(content, name, where)
+    try:
+        digest = bytes.fromhex(text)
+    except ValueError:
+        digest = b""
     # bytes.fromhex alone would also take spaces and capitals, and two spellings of one context are two contexts.
-    if len(text) != 2 * DIGEST_SIZE or not set(text) <= set("0123456789abcdef"):
+    if len(digest) != DIGEST_SIZE or digest.hex() != text:
         raise RecordError(where, name, f"is not a digest of {2 * DIGEST_SIZE} lower-case hexadecimal digits")
-    return bytes.fromhex(text)
+    return digest
 
 
 def _distribution(content: dict[str, Any], where: str) -> BehaviorDistribution | None:

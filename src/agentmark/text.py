@@ -47,6 +47,17 @@ def _shell_escape(character: str) -> str:
     return "".join([f"\\{byte:03o}" for byte in character.encode("utf-8", "surrogateescape")])
 
 
+# A spreadsheet takes a cell that begins so for a formula, and runs it; some take the wide signs of East Asian keyboards
+# too. Names and sessions are other people's text.
+FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\uff1d", "\uff0b", "\uff0d", "\uff20")
+
+
+def spreadsheet_cell(text: str) -> str:
+    """Text for a cell of a spreadsheet: nothing in it steers, and nothing is taken for a formula."""
+    shown = spelled_out(text)
+    return f"'{shown}" if shown.startswith(FORMULA_STARTS) else shown
+
+
 def first_unprintable(text: str) -> str | None:
     """The first character that does not print, as an escape; None if all do."""
     return next((c.encode("unicode_escape").decode("ascii") for c in text if not c.isprintable()), None)

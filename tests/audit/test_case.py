@@ -147,7 +147,7 @@ def unproved(key: SharedKey, scheme: str, steps: int) -> list[StepRecord]:
 UNPROVED = {
     "too short": unproved(KEY, "R", 6),
     "another's, R": unproved(STRANGER, "R", 40),
-    "another's, F": unproved(STRANGER, "F", 40),
+    "another's, F": unproved(STRANGER, "F", 60),
 }
 
 

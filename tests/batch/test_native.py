@@ -1,5 +1,6 @@
 """The native kernel: it says what NumPy says, and reads nothing outside its columns whatever they hold."""
 
+import _ctypes
 import os
 import random
 import shutil
@@ -13,10 +14,11 @@ import pytest
 from build_kernel import IN_PLACE, build_kernel, wheel_tag
 from random_steps import KEY, SECOND_KEY
 
-from agentmark.batch import native
+from agentmark.batch import library
 from agentmark.batch.arrays import np
 from agentmark.batch.hashing import Names, Steps
-from agentmark.batch.native import NO_NATIVE, Kernel, built_kernel
+from agentmark.batch.library import NO_NATIVE
+from agentmark.batch.native import Kernel, built_kernel
 from agentmark.batch.read_f import read_f
 from agentmark.batch.read_r import read_r
 from agentmark.core.prf import F_STEP, prf
@@ -117,10 +119,8 @@ def test_payload_lengths_that_it_does_not_read_are_refused(native_kernel: Kernel
             read(steps)
 
 
-def test_it_can_be_turned_off(native_kernel: Kernel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    built = tmp_path / "_kernel.so"
-    assert build_kernel(built) is None
-    monkeypatch.setattr(native, "KERNEL_FILE", built)
+def test_it_can_be_turned_off(native_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(library, "LIBRARY_FILE", native_file)
     monkeypatch.delenv(NO_NATIVE, raising=False)
     assert built_kernel() is not None
     monkeypatch.setenv(NO_NATIVE, "1")
@@ -128,14 +128,15 @@ def test_it_can_be_turned_off(native_kernel: Kernel, tmp_path: Path, monkeypatch
     assert build_kernel(tmp_path / "another.so") == "AGENTMARK_NO_NATIVE is set"
 
 
-def test_a_file_that_is_no_library_is_passed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_that_is_no_library_or_another_is_passed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(NO_NATIVE, raising=False)
     broken = tmp_path / "_kernel.so"
     broken.write_bytes(b"no library")
-    monkeypatch.setattr(native, "KERNEL_FILE", broken)
-    assert built_kernel() is None
-    monkeypatch.setattr(native, "KERNEL_FILE", tmp_path / "missing.so")
-    assert built_kernel() is None
+    # A library, and none of ours.
+    another = Path(_ctypes.__file__)
+    for path in (broken, another, tmp_path / "missing.so"):
+        monkeypatch.setattr(library, "LIBRARY_FILE", path)
+        assert built_kernel() is None
 
 
 def test_a_compiler_that_fails_or_is_missing_is_a_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

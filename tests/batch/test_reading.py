@@ -18,9 +18,10 @@ from agentmark.batch.columns import StepColumns
 from agentmark.batch.native import Kernel
 from agentmark.batch.reading import ReadingColumns, read_columns, read_with
 from agentmark.core.errors import AgentMarkError, StateError
-from agentmark.core.symbols import SoftSymbols
-from agentmark.verify.intake import COUNTED_AGAINST, READ_OUTCOMES, Outcome, Step
+from agentmark.core.symbols import SoftSymbols, SymbolSet
+from agentmark.verify.intake import COUNTED_AGAINST, READ_OUTCOMES, Outcome, Step, read_record
 from agentmark.verify.keyring import Keyring
+from agentmark.verify.readings import ReadingList
 from agentmark.verify.state import accumulate
 from agentmark.verify.work import Work
 
@@ -49,15 +50,24 @@ def check(records: list[StepRecord], keys: Keyring, kernel: Kernel | None) -> Re
     return read
 
 
-def test_random_steps_of_every_shape(kernel: Kernel | None) -> None:
+@pytest.fixture(scope="module")
+def many_records() -> tuple[list[StepRecord], list[Step]]:
+    """20,000 of them, and what the plain reader says."""
     records = random_records(1, 20_000)
-    read = check(records, KEYS, kernel)
+    return records, plain_steps(records, KEYS)
+
+
+def test_random_steps_of_every_shape(many_records: tuple[list[StepRecord], list[Step]], kernel: Kernel | None) -> None:
+    records, steps = many_records
+    read = read_with(kernel, columns_of(records), KEYS)
+    assert_same(read, steps)
     outcomes = Counter(READ_OUTCOMES[code] for code in read.outcome)
     absent = {Outcome.NOT_READ, *COUNTED_AGAINST}
     assert all(outcomes[outcome] > 100 for outcome in READ_OUTCOMES if outcome not in absent)
-    kinds = Counter(read.table.kind.tolist())
-    assert min(kinds.values()) > 100
-    assert any(isinstance(reading, SoftSymbols) for reading in read.table.plain)
+    kinds = Counter((type(reading), len(reading.rows) == 8) for table in read.tables.values() for reading in table)
+    assert kinds[SoftSymbols, True] > 100
+    assert kinds[SymbolSet, True] > 100
+    assert kinds[SymbolSet, False] > 100
 
 
 def test_a_key_for_any_key_id(kernel: Kernel | None) -> None:
@@ -137,7 +147,7 @@ def test_a_step_that_stands_many_times_is_read_once(kernel: Kernel | None) -> No
     read_with(kernel, columns_of([record]), KEYS, work=once)
     read = read_with(kernel, columns_of([record] * 300), KEYS, work=often)
     assert often.spent == once.spent
-    assert len(read.table) == 1
+    assert [len(table) for table in read.tables.values()] == [1]
 
 
 def test_copies_between_which_another_reading_stands_are_read_again(kernel: Kernel | None) -> None:
@@ -190,13 +200,41 @@ def test_vectors_of_logs(kernel: Kernel | None) -> None:
         check(records, Keyring(SharedKey(bytes.fromhex(case["secret"]))), kernel)
 
 
+@pytest.mark.parametrize("payload_len", [0, 1, 16, 64, 100, 512, 600])
+def test_readings_answer_as_the_plain_ones_do(payload_len: int, kernel: Kernel | None) -> None:
+    rng = random.Random(payload_len)
+    records = [random_record(rng, payload_len=payload_len) for _ in range(200)]
+    read = read_with(kernel, columns_of(records), KEYS)
+    rows = np.flatnonzero(read.entry >= 0)[::-1]
+    columns = read.readings(rows)
+    plain = ReadingList([read_record(records[row], KEYS).reading for row in rows])
+    assert columns.to_bytes(payload_len) == plain.to_bytes(payload_len)
+    assert dict(columns.shapes) == dict(plain.shapes)
+    assert (columns.evidence_bits, columns.most_bits) == (plain.evidence_bits, plain.most_bits)
+    for payload in (0, *[rng.getrandbits(payload_len) for _ in range(4)]):
+        mine, theirs = columns.e_values(payload), plain.e_values(payload)
+        assert list(mine.values) == list(theirs.values)
+        assert list(mine.contradicting) == list(theirs.contradicting)
+        assert dict(mine.counts) == dict(theirs.counts)
+    places = rng.sample(range(len(rows)), 20)
+    assert list(columns.take(places)) == list(plain.take(places))
+
+
+def test_readings_of_no_rows_and_of_several_lengths(kernel: Kernel | None) -> None:
+    read = read_with(kernel, columns_of(random_records(34, 60)), KEYS)
+    assert len(read.readings(np.zeros(0, dtype=np.int64))) == 0
+    rows = np.flatnonzero(read.entry >= 0)
+    assert len(np.unique(read.payload_len[rows])) > 3
+    assert list(read.readings(rows)) == [read.reading(row) for row in rows.tolist()]
+
+
 def test_bytes_and_back(kernel: Kernel | None) -> None:
     read = read_with(kernel, columns_of(random_records(30, 600)), KEYS)
     data = read.to_bytes()
     again = ReadingColumns.from_bytes(data)
     assert again.to_bytes() == data
     assert np.array_equal(again.outcome, read.outcome)
-    assert again.table.readings() == read.table.readings()
+    assert [again.reading(i) for i in range(600)] == [read.reading(i) for i in range(600)]
 
 
 def test_the_kernel_that_was_built_reads_by_default() -> None:

@@ -49,6 +49,7 @@ COMMANDS = {
     "identity": "identity new.jsonl --issue acme",
     "embed": "embed --key key.json --payload 1 --payload-len 8 --session s --first-step 0",
     "verify": "verify log.jsonl --key key.json --registry registry.jsonl --find-offset --session s --offsets 2",
+    "audit": "audit log.jsonl --key key.json --registry registry.jsonl",
     "monitor": "monitor log.jsonl --key key.json --registry registry.jsonl",
     "inspect": "inspect log.jsonl",
     "power": "power --n 4 --alpha 1 --trials 3 --max-steps 20 --scheme F",

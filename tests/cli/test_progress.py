@@ -199,3 +199,19 @@ def test_verify_counts_on_a_terminal(log: Path, tmp_path: Path) -> None:
     assert out.startswith("Attributed to")
     assert "records read" in shown
     assert shown.split("\r")[-1] == ""
+
+
+def test_a_bar_with_steps_a_second_and_the_time_left() -> None:
+    screen, clock = Screen(), Clock()
+    progress: Progress = ProgressLine(screen, clock=clock)
+    for done in range(0, 1001, 10):
+        progress.bar(done * 10**6, 10**9, "bytes read", steps=2000 * done)
+        clock.now += 0.1
+    half = re.compile(r"\[#{5}\.{5}\]  5\d %  5\d0\.0 MB of 1\.0 GB read, 200,000 steps/s, [45] s left")
+    assert any(map(half.fullmatch, screen.lines())), screen.lines()
+
+
+def test_a_bar_is_silent_where_nobody_watches(capsys: pytest.CaptureFixture[str]) -> None:
+    progress = ProgressLine(io.StringIO())
+    progress.bar(1, 2, "groups judged")
+    assert capsys.readouterr().err == ""

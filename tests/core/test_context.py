@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from agentmark import ContextError
 from agentmark.core.canonical import MAX_SAFE_INTEGER, canonical_bytes
-from agentmark.core.context import context_digest, context_fields
+from agentmark.core.context import Places, context_digest, context_fields
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=6)
 VALUES = st.recursive(
@@ -72,3 +72,19 @@ def test_what_the_session_sets_is_never_overwritten(name: str) -> None:
 def test_no_other_name_is_reserved() -> None:
     extra = {"Session": 1, "step ": 2, "context": 3, "agentmark": 4, "": 5}
     assert context_fields("s", 0, extra) == {"session": "s", "step": 0, **extra}
+
+
+@given(TEXT, st.integers(0, MAX_SAFE_INTEGER))
+def test_the_places_of_a_session_are_its_contexts(session: str, step: int) -> None:
+    assert Places(session).digest(step) == context_digest(context_fields(session, step))
+
+
+def test_a_place_that_is_none_is_refused_in_the_same_words() -> None:
+    for step in (MAX_SAFE_INTEGER + 1, 1.5):
+        with pytest.raises(ContextError) as expected:
+            context_digest(context_fields("s", step))  # type: ignore[arg-type]
+        with pytest.raises(ContextError) as found:
+            Places("s").digest(step)  # type: ignore[arg-type]
+        assert str(found.value) == str(expected.value)
+    with pytest.raises(ContextError):
+        Places("\ud800")

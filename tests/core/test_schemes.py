@@ -157,7 +157,7 @@ def test_a_step_of_zero_is_one() -> None:
 
 
 def test_uniforms_stay_strictly_inside_the_unit_interval() -> None:
-    lowest, highest = ClockDraw.of_block(bytes(8)), ClockDraw.of_block(b"\xff" * 8)
+    lowest, highest = ClockDraw.of_bits(0), ClockDraw.of_bits(2**64 - 1)
     assert min(lowest.uniforms()) == lowest.uniform(0) == 2.0**-53
     assert max(highest.uniforms()) == highest.uniform(0) == 1 - 2.0**-53
 

@@ -18,6 +18,7 @@ from agentmark.core.strict_json import (
     TooDeepError,
     parse_json,
     parse_json_at,
+    parse_json_object,
     parse_json_pairs,
 )
 
@@ -170,3 +171,70 @@ def test_errors_are_ours_and_hold_nothing_of_the_text() -> None:
         assert "5eed" not in str(caught.value)
         assert caught.value.__context__ is None
         assert caught.value.__cause__ is None
+
+
+# Texts of objects, whole and not: names twice at any depth, colons in strings, constants, something behind the end.
+MEMBERS = [
+    '"a":1',
+    '"b":"x:y"',
+    '"meta":{"a":1,"a":2}',
+    '"weights":{"a":1}',
+    '"weights":[{"a":1}]',
+    '"a:":{}',
+    '"c":NaN',
+]
+MARKS = [
+    '{"a":',
+    '{"weights":{',
+    ",",
+    "}",
+    "}}",
+    "]",
+    "NaN",
+    '"d":[]',
+    '"d":[{"a":1,"a":1}]',
+    '"\\u003a":1',
+    " ",
+    "{",
+    ":",
+]
+PIECES = st.sampled_from(MEMBERS + MARKS)
+
+
+@given(st.lists(PIECES, max_size=12).map("".join) | VALUES.map(json.dumps))
+def test_objects_are_parsed_alike_quickly_and_with_care(text: str) -> None:
+    def outcome(parse: Callable[[str | bytes], Any], given_text: str | bytes) -> Any:
+        try:
+            return parse(given_text)
+        except StrictJsonError as error:
+            return type(error), str(error)
+
+    def quickly(given_text: str | bytes) -> Any:
+        return parse_json_object(given_text, ("weights", "meta"))
+
+    assert outcome(quickly, text) == outcome(parse_json, text)
+    if text.isascii():
+        assert outcome(quickly, text.encode()) == outcome(parse_json, text.encode())
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"a":1,"a":1}',
+        '{"weights":{"x":1,"x":2}}',
+        '{"weights":{"x":1},"weights":{"y":1}}',
+        '{"meta":{"in":{"x":1,"x":2}}}',
+        '{"other":{"x":1,"x":2}}',
+        '{"other":[{"x":1,"x":2}]}',
+        '{"a":"::","b":1,"b":2}',
+    ],
+)
+def test_no_name_is_hidden_by_another_in_an_object_that_is_parsed_quickly(text: str) -> None:
+    with pytest.raises(RepeatedNameError):
+        parse_json_object(text, ("weights", "meta"))
+
+
+def test_an_object_that_is_parsed_quickly_is_utf_8_and_has_an_end() -> None:
+    for text in (b'{"a":"\xff"}', b'{"a":1} x', b"", b'{"a":' * DEPTH, b'{"a":' + b"1" * 5000 + b"}"):
+        with pytest.raises(StrictJsonError):
+            parse_json_object(text, ())

@@ -56,7 +56,7 @@ PAIRS = (
 USUAL = {"key": 0.95, "skip_bad": 0.6, "registry": 0.3, "json": 0.3, "control": 0.2, "report": 0.2, "public_key": 0.2}
 UNUSUAL = 0.06
 # What reads files of others is drawn more often than what only writes.
-READERS = ("verify", "inspect", "chain", "monitor", "check-report", "identity", "embed")
+READERS = ("verify", "inspect", "convert", "chain", "monitor", "check-report", "identity", "embed")
 # Without one of these the demonstration would run, for ten seconds.
 MODELS = (["--model", "local"], ["--gguf", "model.gguf"], ["--base-url", "http://127.0.0.1:9/v1", "--model", "m"])
 # A simulation of the usual size takes seconds, whatever it is given.

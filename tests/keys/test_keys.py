@@ -241,3 +241,11 @@ def test_derived_keys_are_distinct_and_cannot_be_confused() -> None:
 def test_a_context_digest_has_32_bytes() -> None:
     with pytest.raises(ValueError, match="32 bytes"):
         SharedKey.generate().step_key(b"short", 8)
+
+
+def test_step_keys_of_many_contexts_are_those_of_each() -> None:
+    key = SharedKey(bytes(range(32)))
+    for payload_len in (0, 16, 4096):
+        step_key = key.step_key_maker(payload_len)
+        for context in (bytes(32), bytes(range(32)), bytes(32)):
+            assert step_key(context) == key.step_key(context, payload_len)

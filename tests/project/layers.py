@@ -22,13 +22,13 @@ RANKS = (
     ("log", "wire", "report"),
     ("batch",),
     ("decide", "audit", "power"),
-    ("policies", "testing", "adapters"),
+    ("policies", "testing", "adapters", "scale"),
     ("demo",),
     ("cli",),
     ("__main__",),
 )
 # Leaves are imported by nobody, whatever their rank, but for the doors named here.
-LEAVES = {"adapters", "testing", "demo", "cli", "__main__"}
+LEAVES = {"adapters", "testing", "scale", "demo", "cli", "__main__"}
 DOORS = {("cli", "demo"), ("__main__", "cli")}
 
 # Inside a room: modules (or folders) import those of lower ranks, and those of their own line as far as no cycle forms.
@@ -52,21 +52,30 @@ INNER_RANKS = {
     "log": (
         ("sink", "append", "sync", "lines", "json_beginning", "sizes"),
         ("signer_file",),
-        ("jsonl", "rotating", "sqlite", "otel"),
+        ("jsonl", "rotating", "sqlite", "otel", "parquet"),
         ("read",),
     ),
     # Columns know nothing of where they come from.
     "batch": (
-        ("arrays",),
-        ("laws",),
+        ("arrays", "library"),
+        ("laws", "scanning"),
         ("columns", "hashing"),
-        ("copies", "symbols", "read_f"),
+        ("copies", "read_f", "parquet", "from_lines"),
         ("read_r",),
         ("native",),
         ("reading",),
-        ("groups",),
+        ("chunks", "groups"),
     ),
-    "audit": (("engine", "stretches", "progress", "sessions"), ("material",), ("case",), ("roll_case",)),
+    "audit": (
+        ("engine", "stretches", "progress", "sessions", "shards", "spill", "work_dir", "workers", "results"),
+        ("material", "chunks", "judged"),
+        ("case", "column_chunks"),
+        ("chunk_kinds", "sorted_parts"),
+        ("judging",),
+        ("roll_case", "shard_reading"),
+        ("bulk_report",),
+        ("bulk",),
+    ),
     "decide": (("forks",), ("decision", "forcing", "stats", "writing"), ("runs",), ("desk",), ("turn",), ("decider",)),
 }
 # Adapters know nothing of each other: each is one file on what they share.

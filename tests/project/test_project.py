@@ -81,6 +81,7 @@ def test_every_test_and_module_named_in_the_paper_map_exists() -> None:
         "embed",
         "verify",
         "inspect",
+        "convert",
         "power",
         "signing-key",
         "check-report",

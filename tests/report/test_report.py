@@ -101,8 +101,9 @@ def test_the_line_of_a_candidate_found_by_search_is_as_low_as_the_page_says() ->
     rng = random.Random(11)
     trials = 400
     heights, evidence = [], []
-    for _ in range(trials):
-        session = Embedder(SharedKey(rng.randbytes(32)), 0, payload_len=4).session("null")
+    for trial in range(trials):
+        # Sessions of their own: under the same contexts all logs would meet the same rows and pads.
+        session = Embedder(SharedKey(rng.randbytes(32)), 0, payload_len=4).session(f"null {trial}")
         log = [replace(session.choose({"a": 1, "b": 1}).record, key_id=KEY.id) for _ in range(12)]
         verifier = Verifier(KEY, threshold=0.05)
         verdict = verifier.verify(log)
@@ -563,7 +564,7 @@ def test_a_spliced_log_is_reported_in_stretches(run: Run) -> None:
 
 def test_in_a_long_log_stretches_are_looked_for_when_asked(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stretches, "SEGMENTED_UNASKED", 50)
-    write_log("spliced.jsonl", [*marked_log(KEY, steps=40), *marked_log(KEY, payload=0x1234, steps=24, seed=5)])
+    write_log("spliced.jsonl", [*marked_log(KEY, steps=40), *marked_log(KEY, payload=0x1234, steps=30, seed=5)])
     command = (
         "verify",
         "--pool",
@@ -581,7 +582,7 @@ def test_in_a_long_log_stretches_are_looked_for_when_asked(run: Run, monkeypatch
     hint = next(finding for finding in report["findings"] if "--segments" in finding)
     first, last = map(int, re.findall(r"(\d+) to (\d+)", hint)[0])
     assert abs(first - 41) <= 3
-    assert last == 64
+    assert last == 70
     _, out, err = run(*command, "--segments", "--json")
     assert [part["identity"] for part in json.loads(out)["segments"]] == ["acme-eu", "globex"]
     assert "looking for stretches" in err

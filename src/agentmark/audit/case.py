@@ -161,12 +161,12 @@ class Case:
     @property
     def claim_in_words(self) -> str | None:
         """The claim as it was asked."""
-        return _worded(self.claim)
+        return claim_as_asked(self.claim)
 
     @property
     def claim_taken_as(self) -> str | None:
         """What it was taken for: a typing error must not pass for a name."""
-        return _taken_as(self.claim, self.registry)
+        return claim_as_taken(self.claim, self.registry)
 
     def provenance(self, order: ReportOrder, material: Material) -> Provenance:
         """Where a report comes from."""
@@ -308,7 +308,7 @@ class _Inquiry:
         )
 
 
-def _worded(claim: PayloadLike) -> str | None:
+def claim_as_asked(claim: PayloadLike) -> str | None:
     """The claim as a report states it: in the asker's own words, or as digits."""
     if claim is None or isinstance(claim, str):
         return claim
@@ -319,7 +319,7 @@ def _worded(claim: PayloadLike) -> str | None:
     return "0b" + "".join(map(str, claim))
 
 
-def _taken_as(claim: PayloadLike, registry: Registry | None) -> str | None:
+def claim_as_taken(claim: PayloadLike, registry: Registry | None) -> str | None:
     """What a claim was read as. Without a registry, a name is text, and its letters are the payload."""
     if claim is None:
         return None

@@ -12,6 +12,9 @@ class Progress(Protocol):
     def count(self, done: int, total: int | None, what: str) -> None:
         """So many of these are done: records read, sessions judged. `total` is None while nobody knows it."""
 
+    def bar(self, done: int, total: int, what: str, *, steps: int | None = None) -> None:
+        """So much of a whole is done: bytes read, groups judged; `steps` are the records in it so far."""
+
 
 class Silent:
     """Progress that nobody watches."""
@@ -20,4 +23,7 @@ class Silent:
         pass
 
     def count(self, done: int, total: int | None, what: str) -> None:
+        pass
+
+    def bar(self, done: int, total: int, what: str, *, steps: int | None = None) -> None:
         pass

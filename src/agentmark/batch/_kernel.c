@@ -147,13 +147,14 @@ static uint64_t run(const uint8_t *stream, int64_t at, int64_t count) {
     return word >> (64 - count);
 }
 
-/* Rows of the code, each as words of which the first is the most significant; the end of what was written. */
+/* Rows of the code, each as words of which the first is the least significant; the end of what was written. */
 static uint64_t *code_rows(const uint8_t *stream, int64_t at, int64_t payload_len, int count, uint64_t *rows) {
-    for (int row = 0; row < count; row++)
-        for (int64_t left = payload_len; left > 0;) {
-            int64_t bits = (left - 1) % 64 + 1;
-            *rows++ = run(stream, at, bits);
-            at += bits, left -= bits;
+    int64_t words = (payload_len + 63) / 64;
+    for (int row = 0; row < count; row++, rows += words)
+        for (int64_t word = words - 1; word >= 0; word--) {
+            int64_t bits = word == words - 1 ? payload_len - 64 * word : 64;
+            rows[word] = run(stream, at, bits);
+            at += bits;
         }
     return rows;
 }

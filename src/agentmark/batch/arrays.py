@@ -1,6 +1,7 @@
 """NumPy, for the whole room: imported here alone, so that where it is missing the error says how to get it."""
 
-from typing import TypeAlias
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
 
 from agentmark.errors import MissingExtraError
 
@@ -16,7 +17,19 @@ Int32s: TypeAlias = NDArray[np.int32]
 Int64s: TypeAlias = NDArray[np.int64]
 Bytes: TypeAlias = NDArray[np.uint8]
 
-__all__ = ["Bools", "Bytes", "Int8s", "Int32s", "Int64s", "NDArray", "np", "row_of_each", "spread"]
+__all__ = [
+    "Bools",
+    "Bytes",
+    "Int8s",
+    "Int32s",
+    "Int64s",
+    "NDArray",
+    "np",
+    "row_of_each",
+    "sizes_of",
+    "spread",
+    "starts_of",
+]
 
 
 def row_of_each(list_start: Int64s) -> Int64s:
@@ -29,3 +42,13 @@ def spread(starts: Int64s, lengths: Int64s) -> Int64s:
     ends = np.cumsum(lengths)
     indices: Int64s = np.repeat(starts - (ends - lengths), lengths)
     return indices + np.arange(len(indices), dtype=np.int64)
+
+
+def starts_of(lengths: Int64s) -> Int64s:
+    """Where lists of these lengths begin that stand one behind the other, and where the last one ends."""
+    return np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths, dtype=np.int64)])
+
+
+def sizes_of(measure: Callable[[Any], int], values: Sequence[Any]) -> Int64s:
+    """What a measure says of each of these."""
+    return np.fromiter(map(measure, values), np.int64, len(values))

@@ -4,7 +4,7 @@ Each row has passed the checks of `StepRecord.from_dict`. No key is in it and no
 columns on a disk hold no more than the logs do.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from itertools import pairwise
@@ -12,7 +12,7 @@ from struct import Struct
 from typing import Any, Self
 
 from agentmark.batch.arrays import Bools, Bytes, Int8s, Int32s, Int64s, np, spread
-from agentmark.batch.laws import broken_lists, out_of_order, repeated_names
+from agentmark.batch.laws import Arrays, broken_lists, out_of_order, repeated_names
 from agentmark.core.canonical import MAX_SAFE_INTEGER
 from agentmark.core.distribution import BehaviorDistribution
 from agentmark.core.errors import StateError
@@ -26,7 +26,7 @@ _SCHEME_CODES = {name: code for code, name in enumerate(SCHEME_NAMES)}
 
 # How `enforced` stands in a column: nobody has checked, false, true.
 UNCHECKED = -1
-_ENFORCED = {None: UNCHECKED, False: 0, True: 1}
+ENFORCED_CODES = {None: UNCHECKED, False: 0, True: 1}
 
 # The line of a record that has none to itself.
 NO_LINE = -1
@@ -77,19 +77,19 @@ class StepColumns:
         return len(self.step)
 
     @classmethod
-    def empty(cls) -> Self:
-        return cls.of_records((), "", ())
+    def empty(cls) -> "StepColumns":
+        return ColumnBuilder("").columns()
 
     @classmethod
-    def of_records(cls, records: Iterable[StepRecord], file: str, lines: Iterable[int | None]) -> Self:
+    def of_records(cls, records: Iterable[StepRecord], file: str, lines: Iterable[int | None]) -> "StepColumns":
         """Records that were read from one file, each with its line or None."""
         builder = ColumnBuilder(file)
         for record, line in zip(records, lines, strict=True):
             builder.add(record, line)
-        return cls(**builder.columns())
+        return builder.columns()
 
     @classmethod
-    def concat(cls, parts: Iterable[Self]) -> Self:
+    def concat(cls, parts: Iterable["StepColumns"]) -> "StepColumns":
         """The rows of all parts, in their order; equal texts of their tables become one."""
         listed = [part for part in parts if len(part)]
         if not listed:
@@ -240,73 +240,107 @@ class Codes(dict[str, int]):
 
 
 class ColumnBuilder:
-    """Takes records in, one by one, and makes columns of them."""
+    """Takes in records of one file, one by one or as arrays, and makes columns of them."""
 
     def __init__(self, file: str) -> None:
         self._file = file
-        self._sessions, self._key_ids, self._names = Codes(), Codes(), Codes()
+        self.sessions, self.key_ids, self.names = Codes(), Codes(), Codes()
+        self._arrays: list[Arrays] = []
+        self._size = 0
+        self._forget_rows()
+
+    def _forget_rows(self) -> None:
         self._rows: list[tuple[int, ...]] = []
         self._contexts: list[bytes] = []
-        self._lengths = [0]
         self._name: list[int] = []
         self._weight: list[int] = []
 
     def __len__(self) -> int:
-        return len(self._rows)
+        return self._size
 
     def add(self, record: StepRecord, line: int | None) -> None:
-        weights: dict[str, int] = {}
+        weights: Mapping[str, int] = {}
         if record.distribution is not None:
             weights = record.distribution.as_weights()
         elif record.partial_weights is not None:
-            weights = dict(record.partial_weights)
+            weights = record.partial_weights
         self._rows.append(
             (
-                self._sessions[record.session],
-                self._key_ids[record.key_id],
+                self.sessions[record.session],
+                self.key_ids[record.key_id],
                 NO_LINE if line is None else line,
                 _SCHEME_CODES[record.scheme],
                 record.payload_len,
                 record.step_index,
                 record.marked,
-                _ENFORCED[record.enforced],
+                ENFORCED_CODES[record.enforced],
                 record.partial_weights is not None,
                 bool(weights),
-                self._names[record.behavior],
+                self.names[record.behavior],
                 record.context_matches() is False,
+                len(weights),
             )
         )
         self._contexts.append(record.context)
-        self._lengths.append(len(weights))
-        self._name += map(self._names.__getitem__, weights)
+        self._name += map(self.names.__getitem__, weights)
         self._weight += weights.values()
+        self._size += 1
 
-    def columns(self) -> dict[str, Any]:
-        """What `StepColumns` is made of."""
-        rows = np.array(self._rows, np.int64).reshape(len(self._rows), 12).T
-        return {
-            "sessions": tuple(self._sessions),
-            "session": rows[0].astype(np.int32),
-            "key_ids": tuple(self._key_ids),
-            "key_id": rows[1].astype(np.int32),
-            "files": (self._file,) if self._rows else (),
-            "file": np.zeros(len(self._rows), np.int32),
-            "line": rows[2].copy(),
-            "names": tuple(self._names),
-            "scheme": rows[3].astype(np.uint8),
-            "payload_len": rows[4].astype(np.int32),
-            "step": rows[5].copy(),
-            "context": np.frombuffer(b"".join(self._contexts), np.uint8).reshape(len(self._rows), DIGEST_SIZE),
-            "marked": rows[6].astype(bool),
-            "enforced": rows[7].astype(np.int8),
-            "partial": rows[8].astype(bool),
-            "listed": rows[9].astype(bool),
-            "list_start": np.cumsum(self._lengths, dtype=np.int64),
-            "name": np.array(self._name, np.int32),
-            "weight": np.array(self._weight, np.int64),
-            "choice": rows[10].astype(np.int32),
-            "mismatch": rows[11].astype(bool),
-        }
+    def add_arrays(self, arrays: Arrays) -> None:
+        """Rows behind those that are here, with codes of this builder's tables."""
+        self._gather()
+        self._arrays.append(arrays)
+        self._size += len(arrays["step"])
+
+    def take_rows(self) -> Arrays:
+        """What was taken in one by one since the last arrays, as arrays; it is not in the columns then."""
+        rows = np.array(self._rows, np.int64).reshape(len(self._rows), 13).T
+        arrays = {column: rows[number].astype(kind) for number, (column, kind) in enumerate(_ROW_KINDS.items())}
+        arrays["context"] = np.frombuffer(b"".join(self._contexts), np.uint8).reshape(-1, DIGEST_SIZE)
+        arrays["name"] = np.array(self._name, np.int32)
+        arrays["weight"] = np.array(self._weight, np.int64)
+        self._size -= len(self._rows)
+        self._forget_rows()
+        return arrays
+
+    def _gather(self) -> None:
+        if self._rows:
+            arrays = self.take_rows()
+            self._arrays.append(arrays)
+            self._size += len(arrays["step"])
+
+    def columns(self) -> StepColumns:
+        if self._rows or not self._arrays:
+            self._arrays.append(self.take_rows())
+            self._size = sum(len(arrays["step"]) for arrays in self._arrays)
+        joined = {column: np.concatenate([arrays[column] for arrays in self._arrays]) for column in self._arrays[0]}
+        return StepColumns(
+            sessions=tuple(self.sessions),
+            key_ids=tuple(self.key_ids),
+            files=(self._file,) if self._size else (),
+            file=np.zeros(self._size, np.int32),
+            names=tuple(self.names),
+            list_start=np.concatenate([np.zeros(1, np.int64), np.cumsum(joined.pop("length"))]),
+            **joined,
+        )
+
+
+# The numbers of a record that is taken in by itself, in the order in which the builder keeps them.
+_ROW_KINDS = {
+    "session": np.int32,
+    "key_id": np.int32,
+    "line": np.int64,
+    "scheme": np.uint8,
+    "payload_len": np.int32,
+    "step": np.int64,
+    "marked": np.bool_,
+    "enforced": np.int8,
+    "partial": np.bool_,
+    "listed": np.bool_,
+    "choice": np.int32,
+    "mismatch": np.bool_,
+    "length": np.int64,
+}
 
 
 def _merged(columns: Sequence[tuple[tuple[str, ...], Int32s]]) -> tuple[tuple[str, ...], Int32s]:

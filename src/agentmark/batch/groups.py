@@ -13,13 +13,11 @@ from typing import Any
 from agentmark.batch.arrays import Bools, Int64s, NDArray, np, spread
 from agentmark.batch.columns import SCHEME_NAMES, StepColumns
 from agentmark.batch.reading import ReadingColumns
-from agentmark.batch.symbols import ONE_SYMBOL, PLAIN, SymbolTable
 from agentmark.core.distribution import TOTAL_WEIGHT
 from agentmark.core.prf import DIGEST_SIZE
 from agentmark.verify import intake
 from agentmark.verify.intake import READ_OUTCOMES, Intake, OtherKeys, Outcome, Step, Tally, reading_cost
 from agentmark.verify.packed import PackedReadings
-from agentmark.verify.reading_bytes import EQUATIONS, SET_SIZE, SYMBOLS
 from agentmark.verify.readings import ReadingList, Readings
 from agentmark.verify.roll import By
 from agentmark.verify.sorted_log import SortedLog
@@ -160,9 +158,11 @@ class _About:
         pairs, met = np.unique(np.stack([group[other], columns.key_id[other]]), axis=1, return_counts=True)
         for number, code, count in zip(*pairs.tolist(), met.tolist(), strict=True):
             self._other_keys.setdefault(number, Counter())[columns.key_ids[code]] = count
-        self._unread: dict[int, list[float]] = {}
-        for row in np.flatnonzero(outcome == _CODES[Outcome.NOT_READ]).tolist():
-            self._unread.setdefault(int(group[row]), []).append(reading_cost(columns.record(row)))
+        # Where some records were not read, what reading all of the group costs.
+        self._costs: dict[int, list[float]] = {}
+        cut_short = np.unique(group[outcome == _CODES[Outcome.NOT_READ]])
+        for row in np.flatnonzero(np.isin(group, cut_short)).tolist() if len(cut_short) else ():
+            self._costs.setdefault(int(group[row]), []).append(reading_cost(columns.record(row)))
 
     def tally(self, number: int, begin: int, end: int) -> Tally:
         schemes = zip(SCHEME_NAMES, self._schemes[number], strict=True)
@@ -172,7 +172,7 @@ class _About:
             key_ids=tuple(sorted([self._columns.key_ids[code] for code in self._keys[number]])),
             mismatches=self._mismatches[number],
             other_keys=OtherKeys.of(self._other_keys.get(number, {})),
-            unread_cost=fsum(self._unread.get(number, ())),
+            full_cost=fsum(self._costs.get(number, ())),
         )
 
     def files(self, number: int) -> tuple[str, ...]:
@@ -204,49 +204,20 @@ class _Said:
     """What the used steps say, in their order, ready to be cut into stretches: arrays for each payload length."""
 
     def __init__(self, readings: ReadingColumns, used: Int64s, lengths: Int64s) -> None:
-        self._readings = readings
-        self._used = used
-        self._plain = readings.table.kind[readings.entry[used]] == PLAIN
-        self._place = np.zeros(len(used) + 1, dtype=np.int64)
+        # Where in the arrays of its length each step stands.
+        self._place = np.zeros(len(used), dtype=np.int64)
         self._packed: dict[int, PackedReadings] = {}
         for length in np.unique(lengths).tolist():
-            mine = lengths == length
-            packed = mine & ~self._plain
-            # Where in the arrays of its length each step stands; those that stand elsewhere take no room.
-            self._place[:-1][mine] = (np.cumsum(packed) - packed)[mine]
-            self._packed[length] = _packed(readings.table.take(readings.entry[used[packed]]), length)
+            mine = np.flatnonzero(lengths == length)
+            self._place[mine] = np.arange(len(mine))
+            self._packed[length] = readings.packed(used[mine], length)
 
     def readings(self, begin: int, end: int, length: int) -> Readings:
+        """Of a stretch of steps of one payload length."""
         if begin == end:
             return ReadingList()
         first = int(self._place[begin])
-        objects = np.flatnonzero(self._plain[begin:end])
-        packed = self._packed[length].stretch(first, first + end - begin - len(objects))
-        if not len(objects):
-            return packed
-        plain = ReadingList(self._readings.readings(self._used[begin:end][objects]))
-        beside = PackedReadings.from_bytes(plain.to_bytes(length), length)
-        # Back into the order of the steps: the arrays hold those that are no objects first.
-        order = np.argsort(self._plain[begin:end], kind="stable")
-        return PackedReadings.concat([packed, beside], length).take(np.argsort(order).tolist())
-
-
-def _packed(table: SymbolTable, payload_len: int) -> PackedReadings:
-    """Entries of one payload length as `verify` keeps them: words and sets with the least significant byte first."""
-    words = -(-payload_len // 64)
-    rows = table.words.reshape(-1, words)[:, ::-1] if words else np.zeros((int(table.width.sum()), 0), np.uint64)
-    return PackedReadings(
-        payload_len,
-        {
-            "kinds": np.where(table.kind == ONE_SYMBOL, EQUATIONS, SYMBOLS).astype("<u1"),
-            "widths": table.width,
-            "pads": table.pad.astype("<u4"),
-            "symbols": table.symbol.astype("<u4"),
-            "rows": np.ascontiguousarray(rows).astype("<u8", copy=False),
-            "sets": np.ascontiguousarray(table.sets).astype("<u8", copy=False).view(np.uint8).reshape(-1, SET_SIZE),
-            "values": np.zeros((0, 256), "<f8"),
-        },
-    )
+        return self._packed[length].stretch(first, first + end - begin)
 
 
 def _grouped(columns: StepColumns, by: By) -> tuple[tuple[str, ...], Int64s]:

@@ -107,20 +107,20 @@ def words_of_row(payload_len: int) -> int:
 
 def code_rows(words: UInt64s, start: int, payload_len: int, count: int) -> UInt64s:
     """Rows of the code, [step, row, word]: runs of `payload_len` bits from bit `start` on, as numbers of words of which
-    the first is the most significant."""
+    the first is the least significant."""
     width = words_of_row(payload_len)
     rows = np.empty((len(words), count, width), dtype=np.uint64)
     top_mask = np.uint64(_ALL_BITS >> (64 * width - payload_len)) if width else np.uint64(0)
     for row in range(count):
         end = start + (row + 1) * payload_len
         for word in range(width):
-            # The 64 bits that end where this word does. Those of the first may begin before the row: they are cut off,
+            # The 64 bits that end where this word does. Those of the last may begin before the row: they are cut off,
             # and the word of zeros in front is there to be read.
-            column, shift = divmod(64 + end - 64 * (width - word), 64)
+            column, shift = divmod(64 + end - 64 * (word + 1), 64)
             run = words[:, column]
             if shift:
                 run = run << np.uint64(shift) | words[:, column + 1] >> np.uint64(64 - shift)
-            rows[:, row, word] = run & top_mask if word == 0 else run
+            rows[:, row, word] = run & top_mask if word == width - 1 else run
     return rows
 
 

@@ -3,17 +3,51 @@
 They tell which rows break a law, not in which words: those are the plain reader's.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from operator import ge
+from typing import Any
 
-from agentmark.batch.arrays import Bools, Int32s, Int64s, np, row_of_each
+from agentmark.batch.arrays import Bools, Int32s, Int64s, np, row_of_each, spread, starts_of
 from agentmark.core.distribution import MAX_BEHAVIORS, TOTAL_WEIGHT
 
+# Columns by their names in `StepColumns`, without its tables; "length" in place of `list_start`, so that rows can be
+# taken out and put behind each other.
+Arrays = dict[str, Any]
 
-def name_ranks(names: Sequence[str]) -> Int32s:
-    """The place of each name in the order of names. Code points sort as their UTF-8 bytes do (law L2)."""
-    ranks = np.empty(len(names), np.int32)
-    ranks[sorted(range(len(names)), key=names.__getitem__)] = np.arange(len(names), dtype=np.int32)
-    return ranks
+
+def only(arrays: Arrays, rows: Bools) -> Arrays:
+    """The rows that are wanted."""
+    return arrays if rows.all() else in_order(arrays, np.flatnonzero(rows))
+
+
+def in_order(arrays: Arrays, rows: Int64s) -> Arrays:
+    """These rows, in this order."""
+    lengths = arrays["length"]
+    entries = spread((np.cumsum(lengths) - lengths)[rows], lengths[rows])
+    return {column: values[entries if column in ("name", "weight") else rows] for column, values in arrays.items()}
+
+
+def joined(arrays: Arrays, more: Arrays) -> Arrays:
+    """Rows behind rows."""
+    return {column: np.concatenate([values, more[column]]) for column, values in arrays.items()}
+
+
+def check_lists(arrays: Arrays, names: Mapping[str, int]) -> Bools:
+    """Which rows have a list that a record may have, or none where it needs none. Whole lists are put in order, in
+    place; names are codes of the table. That no list names one twice is for the caller to know."""
+    listed, partial, name, weight = arrays["listed"], arrays["partial"], arrays["name"], arrays["weight"]
+    start = starts_of(arrays["length"])
+    good = ~broken_lists(start, name, weight, listed=listed, partial=partial, choice=arrays["choice"])
+    good &= listed | partial | ~arrays["marked"]
+    if "" in names:
+        good &= sums_of_lists(start, (name == names[""]).astype(np.int64)) == 0
+    texts = tuple(names)
+    for row in np.flatnonzero(good & ~partial & out_of_order(start, name, weight, texts)).tolist():
+        entries = slice(start[row], start[row + 1])
+        pairs = zip(weight[entries].tolist(), name[entries].tolist(), strict=True)
+        ordered = sorted(pairs, key=lambda pair: (-pair[0], texts[pair[1]]))
+        weight[entries], name[entries] = zip(*ordered, strict=True)
+    return good
 
 
 def out_of_order(list_start: Int64s, name: Int32s, weight: Int64s, names: Sequence[str]) -> Bools:
@@ -27,8 +61,9 @@ def out_of_order(list_start: Int64s, name: Int32s, weight: Int64s, names: Sequen
     rises = same_list & (weight[1:] > weight[:-1])
     ties = np.flatnonzero(same_list & (weight[1:] == weight[:-1]))
     if len(ties):
-        ranks = name_ranks(names)
-        rises[ties] = ranks[name[ties]] >= ranks[name[ties + 1]]
+        # Code points sort as their UTF-8 bytes do (law L2).
+        before, behind = (map(names.__getitem__, name[at].tolist()) for at in (ties, ties + 1))
+        rises[ties] = list(map(ge, before, behind))
     found[row[1:][rises]] = True
     return found
 

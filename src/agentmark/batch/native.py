@@ -1,26 +1,20 @@
 """The native kernel, if it was built: `read_f` and `read_r` in C, behind the same columns.
 
-It is built with the package where there is a compiler (`tools/build_kernel.py`). Without it, or with
-AGENTMARK_NO_NATIVE=1, NumPy does the same work. It knows nothing of Python: it is handed arrays, whose sizes are
-checked here, and refuses indices that leave them.
+It knows nothing of Python: it is handed arrays, whose sizes are checked here, and refuses indices that leave them.
 """
 
-import os
 from ctypes import CDLL, POINTER, Structure, byref, c_double, c_int64, c_void_p
-from functools import cache
-from pathlib import Path
 from typing import Any
 
 from agentmark.batch.arrays import NDArray, np
 from agentmark.batch.hashing import Steps, words_of_row
+from agentmark.batch.library import built_library
 from agentmark.batch.read_f import FReadings
 from agentmark.batch.read_r import INVERSES, NEAR_GAP, PRODUCT_TABLE, RATIOS_PER_E, RReadings, thresholds
 from agentmark.core.prf import DIGEST_SIZE
 from agentmark.core.symbols import SYMBOL_BITS, SYMBOL_COUNT
 from agentmark.keys.shared import SharedKey
 
-NO_NATIVE = "AGENTMARK_NO_NATIVE"
-KERNEL_FILE = Path(__file__).with_name("_kernel.so")
 # A state of BLAKE2b.
 _STATE_WORDS = 8
 
@@ -43,11 +37,9 @@ class _Races(Structure):
 
 
 class Kernel:
-    """A library that was built from `_kernel.c`."""
+    """`read_f` and `read_r` of a library."""
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
-        """OSError if it cannot be loaded here, AttributeError if it is another library."""
-        library = CDLL(os.fspath(path))
+    def __init__(self, library: CDLL) -> None:
         self._f = library.agentmark_read_f
         self._f.restype = c_int64
         self._f.argtypes = [POINTER(_Steps), *[c_void_p] * 5, c_int64]
@@ -130,15 +122,7 @@ def _refuse_if(is_broken: bool) -> None:
         raise ValueError("columns of steps that contradict each other")
 
 
-@cache
-def _loaded(path: Path) -> Kernel | None:
-    try:
-        return Kernel(path) if path.exists() else None
-    except (OSError, AttributeError):
-        # Built for another machine, or of another version: NumPy says the same.
-        return None
-
-
 def built_kernel() -> Kernel | None:
     """The kernel that was built with this package; None if there is none, or if it is turned off."""
-    return None if os.environ.get(NO_NATIVE, "") not in ("", "0") else _loaded(KERNEL_FILE)
+    library = built_library()
+    return None if library is None else Kernel(library)

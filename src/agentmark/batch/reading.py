@@ -4,28 +4,31 @@ Steps of F and R whose whole list is logged are read by arrays. What is rare is 
 of lists, lists and payloads of unusual length, and races that end closer than the last bit of a logarithm may decide.
 """
 
-from collections.abc import Iterator
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from struct import Struct
-from typing import Any
+from typing import Any, cast
 
-from agentmark.batch.arrays import Bools, Bytes, Int64s, NDArray, np, row_of_each
+from agentmark.batch.arrays import Bools, Bytes, Int32s, Int64s, NDArray, np, row_of_each
 from agentmark.batch.columns import SCHEME_NAMES, StepColumns
 from agentmark.batch.copies import copies
-from agentmark.batch.hashing import Names, Steps
+from agentmark.batch.hashing import Names, Steps, words_of_row
 from agentmark.batch.native import Kernel, built_kernel
 from agentmark.batch.read_f import read_f
 from agentmark.batch.read_r import read_r
-from agentmark.batch.symbols import ONE_SYMBOL, SET_WORDS, SYMBOL_SET, ColumnReadings, SymbolTable
 from agentmark.core.errors import StateError
 from agentmark.core.schemes import SCHEMES, SchemeF, SchemeR
-from agentmark.core.symbols import SYMBOL_BITS, Reading
+from agentmark.core.symbols import SYMBOL_BITS, SYMBOL_COUNT, Reading
 from agentmark.disclosure.check import DisclosedSteps
 from agentmark.errors import SettingError
 from agentmark.keys.shared import SharedKey
 from agentmark.verify.intake import READ_OUTCOMES, Outcome, read_record, reading_cost
 from agentmark.verify.keyring import Keyring
+from agentmark.verify.packed import PackedReadings
+from agentmark.verify.reading_bytes import EQUATIONS, SET_SIZE, SYMBOLS, Source, pack_readings
+from agentmark.verify.readings import ReadingList, Readings
 from agentmark.verify.work import Work
 
 # What is longer is read by the plain path: hardly anybody has such lists, or such payloads.
@@ -38,19 +41,25 @@ _MAGIC = b"AMRC\x01"
 _CHECK_SIZE = 16
 _COUNT = Struct("<Q")
 _NO_ENTRY = -1
+_NO_SETS = np.zeros((0, SET_SIZE), np.uint8)
+_NO_VALUES = np.zeros((0, SYMBOL_COUNT), np.float64)
 _CODES = {outcome: code for code, outcome in enumerate(READ_OUTCOMES)}
 _F, _R = SCHEME_NAMES.index(SchemeF.name), SCHEME_NAMES.index(SchemeR.name)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadingColumns:
-    """What became of each row, and what those say that were used. As confidential as the keys (`SymbolTable`)."""
+    """What became of each row, and what those say that were used. It holds no key, but what it holds opens the steps in
+    it: keep it, and its bytes, as confidential as the keys."""
 
     # An index into READ_OUTCOMES.
     outcome: Bytes
-    # Which entry of the table is the row's reading; copies of a step share one. -1 for a row that was not used.
+    payload_len: Int32s
+    # Where the row's reading stands among those of its payload length; copies of a step share one. -1 for a row that
+    # was not used.
     entry: Int64s
-    table: SymbolTable
+    # By payload length.
+    tables: Mapping[int, PackedReadings]
 
     def __len__(self) -> int:
         return len(self.outcome)
@@ -58,42 +67,59 @@ class ReadingColumns:
     def reading(self, row: int) -> Reading | None:
         """The object that the plain reader makes of this row."""
         entry = int(self.entry[row])
-        return None if entry == _NO_ENTRY else ColumnReadings(self.table)[entry]
+        return None if entry == _NO_ENTRY else self.tables[int(self.payload_len[row])][entry]
 
-    def readings(self, rows: Int64s) -> ColumnReadings:
-        """What these rows say, in this order; all of them are used ones."""
-        return ColumnReadings(self.table, self.entry[rows])
+    def readings(self, rows: Int64s) -> Readings:
+        """What these rows say, in this order; all of them are used ones, and have one payload length if they are to
+        answer together."""
+        lengths = np.unique(self.payload_len[rows]).tolist()
+        if len(lengths) == 1:
+            return self.packed(rows, lengths[0])
+        said = [self.reading(row) for row in rows.tolist()]
+        return ReadingList([reading for reading in said if reading is not None])
+
+    def packed(self, rows: Int64s, payload_len: int) -> PackedReadings:
+        """The same for used rows of this payload length."""
+        return self.tables[payload_len].take(cast("Sequence[int]", self.entry[rows]))
 
     def to_bytes(self) -> bytes:
-        """Magic, a check of all that follows, the number of rows, their outcomes and entries; the table."""
-        parts = [_COUNT.pack(len(self)), self.outcome.tobytes(), self.entry.astype("<i8", copy=False).tobytes()]
-        body = b"".join([*parts, self.table.to_bytes()])
+        """Magic, a check of all that follows, the number of rows, their outcomes, payload lengths and entries; then
+        each table with its payload length and size. Little-endian."""
+        parts = [_COUNT.pack(len(self)), self.outcome.tobytes()]
+        parts += [self.payload_len.astype("<i4").tobytes(), self.entry.astype("<i8").tobytes()]
+        for length, table in sorted(self.tables.items()):
+            data = table.to_bytes(length)
+            parts += [_COUNT.pack(length), _COUNT.pack(len(data)), data]
+        body = b"".join(parts)
         return _MAGIC + blake2b(body, digest_size=_CHECK_SIZE).digest() + body
 
     @classmethod
     def from_bytes(cls, data: bytes) -> "ReadingColumns":
         """What these bytes are of; StateError if they are of no such columns."""
-        start = len(_MAGIC) + _CHECK_SIZE + _COUNT.size
-        if not data.startswith(_MAGIC) or len(data) < start:
+        start = len(_MAGIC) + _CHECK_SIZE
+        if not data.startswith(_MAGIC) or len(data) < start + _COUNT.size:
             raise StateError("not columns of readings of version 1")
-        body = data[len(_MAGIC) + _CHECK_SIZE :]
-        if blake2b(body, digest_size=_CHECK_SIZE).digest() != data[len(_MAGIC) : len(_MAGIC) + _CHECK_SIZE]:
+        if blake2b(data[start:], digest_size=_CHECK_SIZE).digest() != data[len(_MAGIC) : start]:
             raise StateError("columns of readings are damaged")
-        count = _COUNT.unpack_from(body)[0]
-        if count > (len(data) - start) // 9:
-            raise StateError("columns of readings are cut short")
-        outcome = np.frombuffer(data, np.uint8, count, start)
-        entry = np.frombuffer(data, "<i8", count, start + count).astype(np.int64)
-        table = SymbolTable.from_bytes(data[start + 9 * count :])
+        source = Source(data, start)
+        count = _COUNT.unpack(source.take(_COUNT.size))[0]
+        outcome = np.frombuffer(source.take(count), np.uint8)
+        payload_len = np.frombuffer(source.take(4 * count), "<i4").astype(np.int32)
+        entry = np.frombuffer(source.take(8 * count), "<i8").astype(np.int64)
         used = outcome == _CODES[Outcome.USED]
-        sound = (
-            bool(np.all(outcome < len(READ_OUTCOMES)))
-            and bool(np.all((entry >= 0) == used))
-            and bool(np.all((entry >= _NO_ENTRY) & (entry < len(table))))
-        )
-        if not sound:
+        if bool(np.any(outcome >= len(READ_OUTCOMES))) or not np.array_equal(entry != _NO_ENTRY, used):
             raise StateError("columns of readings: an outcome and a reading contradict each other")
-        return cls(outcome=outcome, entry=entry, table=table)
+        tables = {}
+        for length in np.unique(payload_len[used]).tolist():
+            if _COUNT.unpack(source.take(_COUNT.size))[0] != length:
+                raise StateError("columns of readings: those of a payload length are missing")
+            table = PackedReadings.from_bytes(source.take(_COUNT.unpack(source.take(_COUNT.size))[0]), length)
+            entries = entry[used & (payload_len == length)]
+            if bool(np.any((entries < 0) | (entries >= len(table)))):
+                raise StateError("columns of readings: a row has no reading")
+            tables[length] = table
+        source.expect_end()
+        return cls(outcome=outcome, payload_len=payload_len, entry=entry, tables=tables)
 
 
 def read_columns(columns: StepColumns, keys: Keyring, *, work: Work | None = None) -> ReadingColumns:
@@ -117,7 +143,9 @@ def read_with(
     reader.read()
     reader.outcome[copied] = reader.outcome[original]
     reader.entry[copied] = reader.entry[original]
-    return ReadingColumns(outcome=reader.outcome, entry=reader.entry, table=reader.table())
+    return ReadingColumns(
+        outcome=reader.outcome, payload_len=columns.payload_len, entry=reader.entry, tables=reader.tables()
+    )
 
 
 class _Reader:
@@ -142,8 +170,9 @@ class _Reader:
         self.outcome[~columns.marked] = _CODES[Outcome.UNMARKED]
         self.outcome[~has_key] = _CODES[Outcome.OTHER_KEY]
         self.entry: Int64s = np.full(len(columns), _NO_ENTRY, dtype=np.int64)
-        self._tables: list[SymbolTable] = []
-        self._entries = 0
+        # What was read so far, by payload length, in pieces.
+        self._pieces_read: dict[int, list[PackedReadings]] = defaultdict(list)
+        self._counts: Counter[int] = Counter()
         self._options = _sums_of_lists(columns, columns.weight > 0)
 
     def spend(self, work: Work) -> None:
@@ -197,8 +226,9 @@ class _Reader:
                 plain.append(self._take_in_r(rows, steps))
         self._read_plainly(np.concatenate(plain))
 
-    def table(self) -> SymbolTable:
-        return SymbolTable.concat([SymbolTable.empty(), *self._tables])
+    def tables(self) -> dict[int, PackedReadings]:
+        """What was read, by payload length."""
+        return {length: PackedReadings.concat(pieces, length) for length, pieces in self._pieces_read.items()}
 
     def _positions(self) -> Int64s:
         """Where in its list the choice of each row stands, if it is there."""
@@ -220,53 +250,62 @@ class _Reader:
 
     def _take_in_f(self, rows: Int64s, steps: Steps) -> None:
         read = self._read_f(steps)
-        possible = read.possible
-        count = int(np.count_nonzero(possible))
-        table = SymbolTable(
-            kind=np.full(count, ONE_SYMBOL, np.uint8),
-            payload_len=np.full(count, steps.payload_len, np.int32),
-            width=read.width[possible],
-            pad=np.zeros(count, np.uint8),
-            symbol=read.symbol[possible],
-            words=read.rows.ravel(),
-            sets=np.zeros((0, SET_WORDS), np.uint64),
+        count = int(np.count_nonzero(read.possible))
+        said = PackedReadings(
+            steps.payload_len,
+            {
+                "kinds": np.full(count, EQUATIONS, np.uint8),
+                "widths": read.width[read.possible],
+                "pads": np.zeros(count, np.uint32),
+                "symbols": read.symbol[read.possible].astype(np.uint32),
+                "rows": read.rows,
+                "sets": _NO_SETS,
+                "values": _NO_VALUES,
+            },
         )
-        self._add(rows[possible], rows[~possible], table)
+        self._add(rows[read.possible], steps.payload_len, said)
+        self.outcome[rows[~read.possible]] = _CODES[Outcome.IMPOSSIBLE]
 
     def _take_in_r(self, rows: Int64s, steps: Steps) -> Int64s:
         """The rows that are too close to call are handed back."""
         read = self._read_r(steps)
-        count = len(read.pad)
-        table = SymbolTable(
-            kind=np.full(count, SYMBOL_SET, np.uint8),
-            payload_len=np.full(count, steps.payload_len, np.int32),
-            width=np.full(count, SYMBOL_BITS, np.uint8),
-            pad=read.pad,
-            symbol=np.zeros(count, np.uint16),
-            words=read.rows.ravel(),
-            sets=read.symbols,
+        sets = read.symbols.astype("<u8", copy=False).view(np.uint8)
+        # A step that leaves one symbol says equations, as one of F does.
+        single = np.bitwise_count(read.symbols).sum(axis=1) == 1
+        symbols = np.zeros(len(sets), np.uint32)
+        symbols[single] = np.argmax(np.unpackbits(sets[single], axis=1, bitorder="little"), axis=1)
+        said = PackedReadings(
+            steps.payload_len,
+            {
+                "kinds": np.where(single, EQUATIONS, SYMBOLS).astype(np.uint8),
+                "widths": np.full(len(sets), SYMBOL_BITS, np.uint8),
+                "pads": read.pad.astype(np.uint32),
+                "symbols": symbols,
+                "rows": read.rows.reshape(SYMBOL_BITS * len(sets), words_of_row(steps.payload_len)),
+                "sets": sets[~single],
+                "values": _NO_VALUES,
+            },
         )
-        self._add(rows[read.possible], rows[~read.possible & ~read.near], table)
+        self._add(rows[read.possible], steps.payload_len, said)
+        self.outcome[rows[~read.possible & ~read.near]] = _CODES[Outcome.IMPOSSIBLE]
         return rows[read.near]
 
     def _read_plainly(self, rows: Int64s) -> None:
-        said: list[Reading] = []
-        used: list[int] = []
+        said: dict[int, dict[int, Reading]] = defaultdict(dict)
         for row in np.sort(rows).tolist():
-            step = read_record(self._columns.record(row), self._keys)
+            record = self._columns.record(row)
+            step = read_record(record, self._keys)
             self.outcome[row] = _CODES[step.outcome]
             if step.reading is not None:
-                said.append(step.reading)
-                used.append(row)
-        places = np.array(used, dtype=np.int64)
-        table = SymbolTable.of_plain(said, self._columns.payload_len[places].tolist())
-        self._add(places, np.zeros(0, dtype=np.int64), table)
+                said[record.payload_len][row] = step.reading
+        for length, readings in said.items():
+            packed = PackedReadings.from_bytes(pack_readings(readings.values(), length), length)
+            self._add(np.fromiter(readings, np.int64, len(readings)), length, packed)
 
-    def _add(self, used: Int64s, impossible: Int64s, table: SymbolTable) -> None:
-        self.outcome[impossible] = _CODES[Outcome.IMPOSSIBLE]
-        self.entry[used] = np.arange(self._entries, self._entries + len(used))
-        self._entries += len(used)
-        self._tables.append(table)
+    def _add(self, rows: Int64s, payload_len: int, said: PackedReadings) -> None:
+        self.entry[rows] = np.arange(len(rows)) + self._counts[payload_len]
+        self._counts[payload_len] += len(rows)
+        self._pieces_read[payload_len].append(said)
 
 
 def _sums_of_lists(columns: StepColumns, values: NDArray[Any]) -> Int64s:

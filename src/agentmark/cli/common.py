@@ -26,7 +26,7 @@ EXIT_TERMINATED = 143
 
 EXIT_STATUS_HELP = f"""\
 exit status:
-  {EXIT_DONE:<4} done; of `verify` and `monitor`: attributed
+  {EXIT_DONE:<4} done; of `verify`, `audit` and `monitor`: attributed
   {EXIT_NOT_ATTRIBUTED:<4} judged, and not attributed; of `chain` and `check-report`: something is wrong with it
   {EXIT_BAD_INPUT:<4} bad input: a file, an option or a key that cannot be used
   {EXIT_NOTHING_USABLE:<4} nothing to judge: the log is empty, of other keys, or all unmarked
@@ -37,7 +37,8 @@ exit status:
 `agentmark COMMAND --help` says what a command takes."""
 
 LOG_HELP = (
-    "AgentMark JSON lines, an SQLite log, OTLP/JSON, or an export of Langfuse, Phoenix, LangSmith or Inspect; "
+    "AgentMark JSON lines, an SQLite log, a Parquet table of `convert`, OTLP/JSON, or an export of Langfuse, Phoenix, "
+    "LangSmith or Inspect; "
     "recognised by content, also if packed with gzip or zstd (docs/logs.md)"
 )
 

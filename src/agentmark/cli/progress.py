@@ -15,6 +15,9 @@ PAUSE_S = 0.1
 # Before so long, how long the rest will take is a guess.
 SETTLED_S = 1.0
 DEFAULT_WIDTH = 80
+BAR_WIDTH = 10
+# What is counted in bytes is shown in larger units.
+BYTES_READ = "bytes read"
 
 
 class ProgressLine:
@@ -57,6 +60,18 @@ class ProgressLine:
         self._told = now
         self._show(self._worded(done, total, now - self._began))
 
+    def bar(self, done: int, total: int, what: str, *, steps: int | None = None) -> None:
+        """So much of a whole is done. `steps` are the records in it so far, since this began to be told."""
+        if not self._watched:
+            return
+        now = self._clock()
+        if what != self._what:
+            self._what, self._began, self._first = what, now, done
+        if now - self._told < PAUSE_S:
+            return
+        self._told = now
+        self._show(self._drawn(done, total, now - self._began, steps))
+
     def clear(self) -> None:
         """Take the line away, so that a result can stand in its place."""
         if self._shown:
@@ -72,6 +87,21 @@ class ProgressLine:
         words += f", {rate:,.0f} a second" if rate >= 1 else f", {1 / rate:,.0f} s each"
         return words if total is None or done >= total else f"{words}, {_duration((total - done) / rate)} left"
 
+    def _drawn(self, done: int, total: int, elapsed: float, steps: int | None) -> str:
+        share = min(1.0, done / total) if total else 1.0
+        full = int(BAR_WIDTH * share)
+        words = f"[{'#' * full}{'.' * (BAR_WIDTH - full)}] {100 * share:3.0f} %  "
+        told = (_size(done), _size(total)) if self._what == BYTES_READ else (f"{done:,}", f"{total:,}")
+        words += f"{told[0]} of {told[1]} {printable(self._what).removeprefix('bytes ')}"
+        if elapsed < SETTLED_S:
+            return words
+        if steps:
+            words += f", {steps / elapsed:,.0f} steps/s"
+        elif done > self._first:
+            words += f", {(done - self._first) / elapsed:,.0f} a second"
+        rate = (done - self._first) / elapsed
+        return words if done >= total or rate <= 0 else f"{words}, {_duration((total - done) / rate)} left"
+
     def _show(self, words: str) -> None:
         # The last column is left free: writing there makes some terminals begin a new line.
         words = words[: max(1, _width(self._stream) - 1)]
@@ -82,6 +112,13 @@ class ProgressLine:
         if self._stream is not None:
             self._stream.write(text)
             self._stream.flush()
+
+
+def _size(count: int) -> str:
+    for unit, name in ((10**9, "GB"), (10**6, "MB"), (10**3, "kB")):
+        if count >= unit:
+            return f"{count / unit:.1f} {name}"
+    return f"{count} B"
 
 
 def _duration(seconds: float) -> str:

@@ -5,13 +5,9 @@ import io
 from collections.abc import Sequence
 
 from agentmark.cli.roll_table import notes, row_order, short_name
-from agentmark.text import spelled_out
+from agentmark.text import spreadsheet_cell
 from agentmark.verify.roll import Roll
 from agentmark.verify.stranger import StrangerView, payload_digits
-
-# A spreadsheet takes a cell that begins so for a formula, and runs it; some take the wide signs of East Asian keyboards
-# too. Names and sessions are other people's text.
-FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 
 
 def roll_csv(roll: Roll) -> str:
@@ -57,10 +53,5 @@ def _digits(payload: int, payload_len: int) -> str:
 
 def _written(lines: Sequence[Sequence[str]]) -> str:
     text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows([[_cell(cell) for cell in line] for line in lines])
+    csv.writer(text, lineterminator="\n").writerows([[spreadsheet_cell(cell) for cell in line] for line in lines])
     return text.getvalue()
-
-
-def _cell(text: str) -> str:
-    shown = spelled_out(text)
-    return f"'{shown}" if shown.startswith(FORMULA_STARTS) else shown

@@ -166,7 +166,7 @@ def _case(arguments: argparse.Namespace) -> Case:
         basis=basis,
         registry=registry,
         registry_file=arguments.registry,
-        claim=_claim(arguments.claim, registry),
+        claim=claim_of(arguments.claim, registry),
         payload_len=arguments.payload_len,
         threshold=arguments.threshold,
         noise=arguments.noise,
@@ -182,7 +182,7 @@ def _case(arguments: argparse.Namespace) -> Case:
     )
 
 
-def _claim(text: str | None, registry: Registry | None) -> PayloadLike:
+def claim_of(text: str | None, registry: Registry | None) -> PayloadLike:
     """A name in the registry goes before a number: a tenant may be called 42."""
     if text is None or (registry is not None and text in registry):
         return text

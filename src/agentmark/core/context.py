@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from hashlib import blake2b
 
-from agentmark.core.canonical import canonical_bytes
+from agentmark.core.canonical import MAX_SAFE_INTEGER, canonical_bytes
 from agentmark.core.errors import ContextError
 from agentmark.core.prf import CONTEXT, DIGEST_SIZE
 
@@ -18,6 +18,26 @@ def context_fields(session: str, step_index: int, extra: Mapping[str, object] | 
             raise ContextError(name, "is set by the session; choose another field name")
         fields[name] = value
     return fields
+
+
+class Places:
+    """The contexts of one session that bind its steps and nothing else. What they share is encoded and hashed once."""
+
+    __slots__ = ("_begun", "_session")
+
+    def __init__(self, session: str) -> None:
+        self._session = session
+        # "session" stands before "step" in canonical order.
+        fields = canonical_bytes({"session": session, "step": 0})
+        self._begun = blake2b(CONTEXT + b"\0" + fields.removesuffix(b"0}"), digest_size=DIGEST_SIZE)
+
+    def digest(self, step_index: int) -> bytes:
+        """That of `context_fields(session, step_index)`."""
+        if type(step_index) is not int or not 0 <= step_index <= MAX_SAFE_INTEGER:
+            return context_digest(context_fields(self._session, step_index))
+        hashed = self._begun.copy()
+        hashed.update(b"%d}" % step_index)
+        return hashed.digest()
 
 
 def context_digest(fields: Mapping[str, object]) -> bytes:

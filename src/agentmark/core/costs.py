@@ -5,6 +5,7 @@ work takes it from here: the verifier's meter, the forecast of `agentmark power`
 operations is the same on every machine, so a search that is cut short is cut short at the same place on all of them.
 """
 
+from functools import lru_cache
 from math import ceil, comb, exp2, log2
 
 from agentmark.core.payload import MAX_PAYLOAD_LEN
@@ -32,6 +33,8 @@ def rows_cost(payload_len: int, count: int) -> float:
     return HASH_BLOCK * ceil((_BITS_BEFORE_ROWS + payload_len * count) / 512)
 
 
+# Record after record asks for the same.
+@lru_cache(maxsize=4096)
 def read_f_cost(options: int, payload_len: int) -> float:
     """At most: as many rows as the largest bin needs."""
     return F_STEP + F_OPTION * options + rows_cost(payload_len, options.bit_length())

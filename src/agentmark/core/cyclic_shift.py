@@ -4,11 +4,10 @@ A bin of n behaviors carries a complete prefix code: 2^k - t codewords of k bits
 k = floor(log2 n) and t = n - 2^k. A bin of one carries the empty codeword, so n = 1 is not a special case.
 """
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 
-@dataclass(frozen=True, slots=True)
-class CodeWord:
+class CodeWord(NamedTuple):
     """`length` bits, first bit most significant."""
 
     bits: int
@@ -39,8 +38,9 @@ def cyclic_shift_encode(coded_bits: int, bin_size: int, shift: int) -> tuple[int
 
 def cyclic_shift_decode(position: int, bin_size: int, shift: int) -> CodeWord:
     """Algorithm 5: the codeword that leads to this position."""
-    length = short_len(bin_size)
-    shorts = short_count(bin_size)
+    # As `short_len` and `short_count` say; every step that is read comes through here.
+    length = bin_size.bit_length() - 1
+    shorts = (2 << length) - bin_size
     index = (position - shift) % bin_size
     if index < shorts:
         return CodeWord(index, length)

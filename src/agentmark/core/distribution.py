@@ -1,13 +1,14 @@
 """P_t as integers: quantised once, in canonical order (laws L1 and L2; spec, section 4)."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import lcm
-from operator import index, itemgetter
-from typing import Protocol, Self, SupportsIndex
+from operator import gt, index
+from typing import Any, Protocol, Self, SupportsIndex
 
 from agentmark.core.canonical import is_unicode
 from agentmark.core.errors import DistributionError
+from agentmark.core.rounding import round_floats, round_masses
 
 WEIGHT_BITS = 32
 TOTAL_WEIGHT = 1 << WEIGHT_BITS
@@ -37,33 +38,49 @@ class BehaviorDistribution:
     @classmethod
     def quantise(cls, probabilities: Probabilities) -> Self:
         """Largest-remainder rounding in exact arithmetic. A zero stays zero; the sum need not be one."""
-        names, masses = _exact_masses(probabilities)
-        total = sum(masses)
-        if total == 0:
-            raise DistributionError("weights", "all are zero")
-        quotas = [divmod(mass << WEIGHT_BITS, total) for mass in masses]
-        weights = [floor for floor, _ in quotas]
-        missing = TOTAL_WEIGHT - sum(weights)
-        if missing:
-            by_remainder = sorted(range(len(names)), key=lambda i: (-quotas[i][1], names[i]))
-            for i in by_remainder[:missing]:
-                weights[i] += 1
-        return cls._in_canonical_order(zip(names, weights, strict=True))
+        names, numbers = _names_and_numbers(probabilities)
+        weights = None
+        if _are_names(names) and (type(probabilities) is dict or len(set(names)) == len(names)):
+            floats = _as_floats(numbers)
+            weights = None if floats is None else round_floats(floats, names, WEIGHT_BITS)
+        if weights is None:
+            # Unusual numbers, or something is amiss: name by name and number by number.
+            masses = _exact_masses(names, numbers)
+            if not any(masses):
+                raise DistributionError("weights", "all are zero")
+            weights = round_masses(masses, names, WEIGHT_BITS)
+        return cls._in_canonical_order(names, weights)
 
     @classmethod
     def from_weights(cls, weights: Mapping[str, int]) -> Self:
         """Take integers that were quantised before; refuse any that could not have been."""
-        total = checked_total(weights)
-        if total != TOTAL_WEIGHT:
+        numbers = list(weights.values())
+        if (
+            not _are_names(weights)
+            or set(map(type, numbers)) != {int}
+            or sum(numbers) != TOTAL_WEIGHT
+            or min(numbers) < 0
+        ):
+            # Something is amiss: this says what.
+            total = checked_total(weights)
             raise DistributionError("weights", f"sum to {total}, not to 2^{WEIGHT_BITS} = {TOTAL_WEIGHT}")
-        return cls._in_canonical_order(weights.items())
+        names = list(weights)
+        if all(map(gt, numbers, numbers[1:])):
+            # As whoever wrote a record has put them, and no two alike.
+            return cls(tuple(names), tuple(numbers))
+        return cls._in_canonical_order(names, numbers)
 
     @classmethod
-    def _in_canonical_order(cls, weights: Iterable[tuple[str, int]]) -> Self:
-        # Code points sort as their UTF-8 bytes do, so comparing the text is comparing the bytes. The second sort is
-        # stable, which leaves equal weights in the order of their names.
-        ordered = sorted(sorted(weights), key=itemgetter(1), reverse=True)
-        return cls(tuple([name for name, _ in ordered]), tuple([weight for _, weight in ordered]))
+    def _in_canonical_order(cls, names: Sequence[str], weights: Sequence[int]) -> Self:
+        by_weight = sorted(weights, reverse=True)
+        if len(set(weights)) < len(weights):
+            # Code points sort as their UTF-8 bytes do, so comparing the text is comparing the bytes. The sort by
+            # weight is stable, which leaves equal weights in the order of their names.
+            order: Sequence[int] = sorted(range(len(names)), key=names.__getitem__)
+        else:
+            order = range(len(names))
+        order = sorted(order, key=weights.__getitem__, reverse=True)
+        return cls(tuple([names[i] for i in order]), tuple(by_weight))
 
     def __len__(self) -> int:
         return len(self.behaviors)
@@ -96,16 +113,32 @@ class BehaviorDistribution:
         raise DistributionError("draw", f"must lie in [0, {TOTAL_WEIGHT})")
 
 
-def _exact_masses(probabilities: Probabilities) -> tuple[list[str], list[int]]:
-    """The numbers over one common denominator: no float is ever added or compared."""
+def _names_and_numbers(probabilities: Probabilities) -> tuple[list[str], list[Rational]]:
+    """The two columns of a list, unchecked."""
+    if type(probabilities) is dict:
+        return list(probabilities), list(probabilities.values())
     pairs = probabilities.items() if isinstance(probabilities, Mapping) else _as_pairs(probabilities)
-    names: list[str] = []
+    return [name for name, _ in pairs], [number for _, number in pairs]
+
+
+def _as_floats(numbers: Sequence[Any]) -> Sequence[float] | None:
+    """The same numbers as floats, if they are floats, or integers that fit one."""
+    kinds = set(map(type, numbers))
+    if kinds == {float}:
+        return numbers
+    if kinds == {int}:
+        return list(map(float, numbers)) if max(numbers) < 1 << 53 and min(numbers) >= 0 else None
+    # NumPy's floats are floats of Python, only slower.
+    return list(map(float.__pos__, numbers)) if all(issubclass(kind, float) for kind in kinds) else None
+
+
+def _exact_masses(names: Sequence[str], numbers: Sequence[Rational]) -> list[int]:
+    """The numbers over one common denominator: no float is ever added or compared."""
     numerators: list[int] = []
     denominators: list[int] = []
-    for name, probability in pairs:
+    for name, number in zip(names, numbers, strict=True):
         _check_name(name)
-        numerator, denominator = _exact_ratio(name, probability)
-        names.append(name)
+        numerator, denominator = _exact_ratio(name, number)
         numerators.append(numerator)
         denominators.append(denominator)
     _check_count(len(names))
@@ -113,7 +146,7 @@ def _exact_masses(probabilities: Probabilities) -> tuple[list[str], list[int]]:
     if repeated is not None:
         raise DistributionError("behaviors", f"{repeated!r} appears twice")
     common = lcm(*denominators)
-    return names, [n * (common // d) for n, d in zip(numerators, denominators, strict=True)]
+    return [n * (common // d) for n, d in zip(numerators, denominators, strict=True)]
 
 
 def _as_pairs(probabilities: Iterable[tuple[str, Rational]]) -> list[tuple[str, Rational]]:
@@ -150,6 +183,15 @@ def checked_total(weights: Mapping[str, int]) -> int:
             raise DistributionError(f"weights[{name!r}]", f"is outside 0 to 2^{WEIGHT_BITS}")
     _check_count(len(weights))
     return sum(weights.values())
+
+
+def _are_names(names: Collection[str]) -> bool:
+    """Whether these can be the names of a list, all of them looked at once. Which one cannot, `_check_name` says."""
+    try:
+        joined = "".join(names)
+    except TypeError:
+        return False
+    return 0 < len(names) <= MAX_BEHAVIORS and all(names) and (joined.isascii() or is_unicode(joined))
 
 
 def first_repeated(names: Sequence[str]) -> str | None:

@@ -24,6 +24,8 @@ _DOUBLE = Struct(">d")
 IMPOSSIBLE = float("-inf")
 # Rounding may lift the weights of a prior above 1 in all by this much.
 _PRIOR_SLACK = 1e-9
+# The steps of a scheme have no more e-values than this.
+_FEW_VALUES = 256
 
 
 @lru_cache(maxsize=64)
@@ -35,6 +37,14 @@ def _logs(prior: tuple[float, ...]) -> tuple[float, ...]:
 def _factors(e_value: float, noise_rates: tuple[float, ...]) -> tuple[float, ...]:
     mixed = [(1 - rate) * e_value + rate for rate in noise_rates]
     return tuple([log2(factor) if factor > 0 else IMPOSSIBLE for factor in mixed])
+
+
+def _terms(counts: Mapping[float, int], rate: float) -> list[float]:
+    """What the steps of each e-value add under one noise rate."""
+    if rate == 0 and 0.0 in counts:
+        return [IMPOSSIBLE]
+    share = 1 - rate
+    return [count * log2(share * e_value + rate) for e_value, count in counts.items()]
 
 
 class Evidence:
@@ -65,13 +75,14 @@ class Evidence:
         """Multiply in so many steps of each e-value. The sum over them is exact and rounded once, so that neither the
         order of the steps nor how they were counted makes a difference to the last bit."""
         self.steps += sum(counts.values())
-        if not counts:
-            return
-        of_rates = zip(*[_factors(e_value, self.noise_rates) for e_value in counts], strict=True)
-        times = list(counts.values())
-        self._sums = [
-            fsum([total, *map(mul, times, factors)]) for total, factors in zip(self._sums, of_rates, strict=True)
-        ]
+        if len(counts) > _FEW_VALUES:
+            # The odds of a long log are nearly all different: nothing is gained by keeping what they multiply in.
+            terms = [_terms(counts, rate) for rate in self.noise_rates]
+        else:
+            factors = zip(*[_factors(e_value, self.noise_rates) for e_value in counts], strict=True)
+            times = list(counts.values())
+            terms = [list(map(mul, times, of_rate)) for of_rate in factors] if times else [[] for _ in self._sums]
+        self._sums = [fsum([total, *of_rate]) for total, of_rate in zip(self._sums, terms, strict=True)]
 
     def factors(self, e_value: float) -> tuple[float, ...]:
         """log2 of what a step with this e-value multiplies in, for each noise rate."""

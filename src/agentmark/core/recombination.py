@@ -1,13 +1,12 @@
 """Differential recombination (Algorithm 3, App. A) on integer weights, and the keyed choice of a bin."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from agentmark.core.distribution import TOTAL_WEIGHT
 
 
-@dataclass(frozen=True, slots=True)
-class UniformBin:
+class UniformBin(NamedTuple):
     """T_k, the top-k behaviors, all alike; `shift` turns its code by a keyed amount."""
 
     size: int

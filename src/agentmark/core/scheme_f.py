@@ -63,6 +63,18 @@ def decode(
     distribution: BehaviorDistribution, step_key: bytes, behavior: str, *, payload_len: int
 ) -> list[Equation] | None:
     """Algorithm 2: c_t equations on the payload, or None when this key cannot have chosen this behavior."""
+    read = decode_rows(distribution, step_key, behavior, payload_len=payload_len)
+    if read is None:
+        return None
+    rows, parities = read
+    last = len(rows) - 1
+    return [Equation(row, parities >> (last - j) & 1) for j, row in enumerate(rows)]
+
+
+def decode_rows(
+    distribution: BehaviorDistribution, step_key: bytes, behavior: str, *, payload_len: int
+) -> tuple[list[int], int] | None:
+    """The same as c_t rows and their parities, the first row's most significant."""
     bits = step_bits(step_key)
     chosen = draw_bin(distribution, bits)
     position = distribution.position(behavior)
@@ -70,7 +82,5 @@ def decode(
         return None
     code = cyclic_shift_decode(position, chosen.size, chosen.shift)
     if code.length == 0:
-        return []
-    unmasked = code.bits ^ pad_bits(bits, code.length)
-    rows = coefficient_rows(bits, payload_len, code.length)
-    return [Equation(row, unmasked >> (code.length - 1 - j) & 1) for j, row in enumerate(rows)]
+        return [], 0
+    return coefficient_rows(bits, payload_len, code.length), code.bits ^ pad_bits(bits, code.length)

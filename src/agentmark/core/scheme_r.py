@@ -26,8 +26,8 @@ TIE_GAP = 2.0**-40
 # A clock is left without its logarithm only if it is this far from making a difference: what the last bits of a
 # logarithm or an exponential may be off is a thousandth of it.
 SAFE_GAP = 2.0**-40
-# Beyond this exponent an exponential is too small to compare by.
-LARGEST_EXPONENT = 200.0
+# A rival so much lighter than the behavior is asked first whether it can matter at all.
+LIGHT_RATIO = 1 / 64
 # Ratios of weights are told apart to a factor of e^(1/16) before logarithms are taken.
 RATIOS_PER_E = 16
 
@@ -88,9 +88,8 @@ class ClockDraw(NamedTuple):
     below: float
 
     @classmethod
-    def of_block(cls, block: bytes) -> Self:
-        """52 bits of u, four that are not used, and the step, where 0 counts as 1."""
-        bits = int.from_bytes(block, "big")
+    def of_bits(cls, bits: int) -> Self:
+        """64 bits: 52 of u, four that are not used, and the step, where 0 counts as 1."""
         return cls(bits >> 56, bits & 0xFF or 1, (bits >> 11 & _BELOW_MASK | 1) * 2.0**-53)
 
     def uniform(self, symbol: int) -> float:
@@ -105,19 +104,24 @@ class ClockDraw(NamedTuple):
 
 def clock_draw(step_key: bytes, behavior: str) -> ClockDraw:
     """What the race draws for one behavior."""
-    return _clock_draws(step_key)(behavior)
+    return ClockDraw.of_bits(_clock_bits(step_key)(behavior))
 
 
 def _clock_draws(step_key: bytes) -> Callable[[str], ClockDraw]:
+    bits_of = _clock_bits(step_key)
+    return lambda behavior: ClockDraw.of_bits(bits_of(behavior))
+
+
+def _clock_bits(step_key: bytes) -> Callable[[str], int]:
     """PRF(step key, R clock, name, 8) by name. Key and label are absorbed once and copied, which saves a third."""
     copy = blake2b(R_CLOCK + b"\0", key=step_key, digest_size=CLOCK_SIZE).copy
 
-    def draw(behavior: str) -> ClockDraw:
+    def bits(behavior: str) -> int:
         state = copy()
         state.update(behavior.encode())
-        return ClockDraw.of_block(state.digest())
+        return int.from_bytes(state.digest(), "big")
 
-    return draw
+    return bits
 
 
 def step_bits(step_key: bytes) -> StepBits:
@@ -144,12 +148,17 @@ def coded_symbol(step_key: bytes, *, payload: int, payload_len: int) -> int:
 def race_clocks(distribution: BehaviorDistribution, step_key: bytes, symbol: int) -> list[float]:
     """One clock for each behavior of positive weight, in canonical order; those of weight zero come last and do
     not run."""
-    draw_of = _clock_draws(step_key)
+    bits_of = _clock_bits(step_key)
+    # g * symbol, by g: the product does not depend on the order.
+    moved = PRODUCTS[symbol]
     clocks = []
     for behavior, weight in zip(distribution.behaviors, distribution.weights, strict=True):
         if weight == 0:
             break
-        clocks.append(-log(draw_of(behavior).uniform(symbol)) / weight)
+        # `ClockDraw.uniform` is written out: a list is long, and only one symbol is asked for.
+        bits = bits_of(behavior)
+        u = _PLACES[bits >> 56 ^ moved[bits & 0xFF or 1]] + (bits >> 11 & _BELOW_MASK | 1) * 2.0**-53
+        clocks.append(-log(u) / weight)
     return clocks
 
 
@@ -199,11 +208,13 @@ def _unbeaten_places(own: ClockDraw, own_weight: float, rivals: Iterable[tuple[C
     """
     own_top, own_step, own_below = own
     factors = PRODUCTS[_INVERSES[own_step]]
-    latest = -log(own_below) / own_weight
     alive = _FLAGS
+    light = own_weight * LIGHT_RATIO
     for (top, step, below), weight in rivals:
-        if _LAST_PLACE + below < _harmless_below(weight, latest):
-            continue
+        if weight < light:
+            last_alive = (alive & -alive).bit_length() // LANE_BITS - 1
+            if _LAST_PLACE + below < _harmless_below(weight, -log(_PLACES[last_alive] + own_below) / own_weight):
+                continue
         # In the behavior's own places: where it is at place o, the rival is at `offset xor factor * o`.
         factor = factors[step]
         moved = PRODUCTS[factor]
@@ -221,8 +232,6 @@ def _unbeaten_places(own: ClockDraw, own_weight: float, rivals: Iterable[tuple[C
                 alive ^= flag
         if not alive:
             break
-        last_alive = (alive & -alive).bit_length() // LANE_BITS - 1
-        latest = -log(_PLACES[last_alive] + own_below) / own_weight
     return alive
 
 
@@ -246,14 +255,13 @@ def _winning_places(bucket: int) -> tuple[int, int]:
     return _lanes(sure), _lanes(possible)
 
 
-def _harmless_below(share: float, latest: float) -> float:
-    """A uniform below this rings later than `latest` at this share, whatever the last bits of a logarithm are.
+def _harmless_below(weight: float, latest: float) -> float:
+    """A uniform below this rings later than `latest` at this weight, whatever the last bits of a logarithm are.
 
     A light rival hardly ever rings so early that it matters, and one comparison says so for all symbols. That is what
-    keeps a list of thousands of names, which anyone can put into a log, from costing thousands of logarithms a name.
+    keeps a list of thousands of names, which anyone can put into a log, cheap to read.
     """
-    exponent = share * latest
-    return exp(-exponent) * (1 - SAFE_GAP) if exponent < LARGEST_EXPONENT else 0.0
+    return exp(-weight * latest) * (1 - SAFE_GAP)
 
 
 # What a step is worth when the probability of its choice was not logged: a spread over what it may have been. Choices

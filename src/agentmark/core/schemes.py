@@ -58,8 +58,12 @@ class SchemeF:
     def read(
         self, distribution: BehaviorDistribution, step_key: bytes, behavior: str, *, payload_len: int
     ) -> SymbolSet | None:
-        equations = scheme_f.decode(distribution, step_key, behavior, payload_len=payload_len)
-        return None if equations is None else SymbolSet.of_equations(equations)
+        read = scheme_f.decode_rows(distribution, step_key, behavior, payload_len=payload_len)
+        if read is None:
+            return None
+        rows, parities = read
+        # The pad is removed already, and one symbol is left.
+        return SymbolSet(tuple(rows), 0, 1 << parities)
 
     def read_partial(
         self, partial_weights: Mapping[str, int], step_key: bytes, behavior: str, *, payload_len: int

@@ -5,6 +5,7 @@ What else it makes of valid JSON stays: an escaped half of a surrogate pair, for
 """
 
 import json
+from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from agentmark.core.distribution import first_repeated
@@ -63,6 +64,28 @@ def parse_json(text: str | bytes, *, allow_constants: bool = False) -> Any:
     return _parse(_TOLERANT if allow_constants else _STRICT, text)
 
 
+def parse_json_object(text: str | bytes, inner: Sequence[str]) -> Any:
+    """As `parse_json`, and quicker for an object in which only the members `inner` hold objects, flat ones at that.
+
+    Each member has a colon, so a text that has no more colons than there are members left has none that was hidden by
+    another of its name. Where that does not show, the text is parsed with care.
+    """
+    try:
+        plain = text if isinstance(text, str) else text.decode("utf-8")
+        value, end = _scan(plain, 0)
+    except (StopIteration, ValueError, RecursionError):
+        return parse_json(text)
+    if type(value) is dict and end == len(plain):
+        members = len(value)
+        for name in inner:
+            held = value.get(name)
+            if type(held) is dict:
+                members += len(held)
+        if members == plain.count(":"):
+            return value
+    return parse_json(plain)
+
+
 def parse_json_pairs(text: str | bytes, *, allow_constants: bool = True) -> Any:
     """Parse one value, each object in it as `Pairs`: for callers who tell repeated names and NaN in their own words."""
     return _parse(_PAIRS if allow_constants else _STRICT_PAIRS, text)
@@ -106,6 +129,9 @@ def _refuse_constant(constant: str) -> NoReturn:
     raise JsonConstantError(constant)
 
 
+_QUICK = json.JSONDecoder(parse_constant=_refuse_constant)
+# What `raw_decode` calls, without a layer in between; it says that there is no value by StopIteration.
+_scan = _QUICK.scan_once  # type: ignore[attr-defined]
 _STRICT = json.JSONDecoder(object_pairs_hook=_refuse_repeated_names, parse_constant=_refuse_constant)
 _TOLERANT = json.JSONDecoder(object_pairs_hook=_refuse_repeated_names)
 _PAIRS = json.JSONDecoder(object_pairs_hook=Pairs)

@@ -38,12 +38,12 @@ class SymbolSet:
     @property
     def share(self) -> float:
         """q_t: the share of all symbols that lead to the logged behavior."""
-        return self.symbol_count / (1 << len(self.rows))
+        return self.symbols.bit_count() / (1 << len(self.rows))
 
     @property
     def evidence_bits(self) -> float:
         """-log2 q_t."""
-        return len(self.rows) - log2(self.symbol_count)
+        return len(self.rows) - log2(self.symbols.bit_count())
 
     @property
     def most_bits(self) -> float:
@@ -79,7 +79,8 @@ class SymbolSet:
 
     def e_value(self, payload: int) -> float:
         """[Enc_t(m) = b_t] / q_t (law L8)."""
-        return 1 / self.share if self.allows(payload) else 0.0
+        symbol = row_parities(self.rows, payload) ^ self.pad
+        return 1 / self.share if self.symbols >> symbol & 1 else 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -77,16 +77,18 @@ def parse_line(line: bytes, *, where: str, number: int | None = None) -> StepRec
     return StepRecord.from_json(line, where=where)
 
 
+_QUOTED_MEMBER = f'"{CHECKPOINT_MEMBER}"'.encode()
+
+
 def is_checkpoint(line: bytes) -> bool:
     """Whether the line means to be a checkpoint. Only one that holds the name at all is looked into."""
-    quoted = f'"{CHECKPOINT_MEMBER}"'.encode()
-    if quoted not in line:
+    if _QUOTED_MEMBER not in line:
         return False
     try:
         # A checkpoint that names a member twice is a broken checkpoint, and no record.
         members = parse_json_pairs(line, allow_constants=False)
     except StrictJsonError:
-        return line.startswith(b"{" + quoted)
+        return line.startswith(b"{" + _QUOTED_MEMBER)
     names = {name for name, _ in members} if isinstance(members, Pairs) else set()
     return CHECKPOINT_MEMBER in names and "agentmark" not in names
 

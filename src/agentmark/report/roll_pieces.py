@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from html import escape
+from typing import TypedDict
 
 from agentmark.report.checking import SignedFile
 from agentmark.report.first_page import GLOSSARY
@@ -102,7 +103,17 @@ def command_block(command: str) -> str:
     return f"<pre class=panel>{text(command, COMMAND_LEN)}</pre>"
 
 
-def heading(kind: str, report: RollReport | IdentityReport) -> str:
+class Stated(TypedDict):
+    """What every report states of itself."""
+
+    made_at: str
+    case_number: str | None
+    author: str | None
+    versions: dict[str, str]
+    keys: list[str]
+
+
+def heading(kind: str, report: Stated) -> str:
     """What it is, when it was made, for which case and by whom."""
     named = [("Made", escape(report["made_at"].replace("T", ", ").replace("Z", " UTC")))]
     if report["case_number"] is not None:
@@ -163,7 +174,7 @@ def more(left: int, word: str, several: str | None = None, *, where: str = DATA)
     return f"<p class=soft>{further} not listed here: all figures count them, and <code>{where}</code> has them.</p>"
 
 
-def made_with(report: RollReport | IdentityReport, noise_rates: Sequence[str]) -> list[tuple[str, str]]:
+def made_with(report: Stated, noise_rates: Sequence[str]) -> list[tuple[str, str]]:
     """The ids of the keys, and with what the report was made."""
     keys = ", ".join(f"<code>{text(key)}</code>" for key in report["keys"]) or "-"
     versions = ", ".join(f"{escape(name)} {escape(version)}" for name, version in report["versions"].items())

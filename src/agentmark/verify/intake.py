@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from math import fsum
+from typing import NamedTuple
 
 from agentmark.core.schemes import SCHEMES
 from agentmark.core.symbols import DISAGREEING, Reading
@@ -61,8 +62,7 @@ READ_OUTCOMES = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(NamedTuple):
     """One record, what became of it, and what it says if it was used."""
 
     record: StepRecord
@@ -101,14 +101,14 @@ class Intake:
         used = [step.record for step in self.used]
         met = Counter([step.outcome for step in self.steps])
         stated = Counter([step.record.key_id for step in self.steps if step.outcome is Outcome.OTHER_KEY])
-        unread = [reading_cost(step.record) for step in self.steps if step.outcome is Outcome.NOT_READ]
+        costs = [reading_cost(step.record) for step in self.steps] if met[Outcome.NOT_READ] else []
         return Tally(
             counts={outcome: met[outcome] for outcome in Outcome if met[outcome]},
             schemes=tuple(sorted({record.scheme for record in used})),
             key_ids=tuple(sorted({record.key_id for record in used})),
             mismatches=sum([step.record.context_matches() is False for step in self.steps]),
             other_keys=OtherKeys.of(stated),
-            unread_cost=fsum(unread),
+            full_cost=fsum(costs),
         )
 
 
@@ -137,8 +137,8 @@ class Tally:
     # Records whose raw context is not that of their digest.
     mismatches: int = 0
     other_keys: OtherKeys = OtherKeys()
-    # What reading those would have cost that were not read, in operations.
-    unread_cost: float = 0.0
+    # What reading all of them costs, in operations, if some were not read; else 0.
+    full_cost: float = 0.0
 
     @property
     def records(self) -> int:
@@ -148,9 +148,12 @@ class Tally:
 def reading_cost(record: StepRecord) -> float:
     """What reading a record costs, in operations: known from its size, before any key is used."""
     listed, part = record.distribution, record.partial_weights or {}
-    weights = part.items() if listed is None else zip(listed.behaviors, listed.weights, strict=True)
-    # What has no weight does not run.
-    names = [name for name, weight in weights if weight]
+    # What has no weight does not run; it stands last in a whole list.
+    names: Sequence[str]
+    if listed is None:
+        names = [name for name, weight in part.items() if weight]
+    else:
+        names = listed.behaviors[: len(listed) - listed.weights.count(0)]
     return SCHEMES[record.scheme].read_cost(names, payload_len=record.payload_len, whole=listed is not None)
 
 
@@ -192,12 +195,11 @@ def read_step(record: StepRecord, key: Key, payload_len: int) -> Step:
 def _read_under(record: StepRecord, step_key: bytes, payload_len: int) -> Step:
     scheme = SCHEMES[record.scheme]
     reading: Reading | None
-    if not _has_weights(record):
-        return Step(record, Outcome.UNREADABLE)
     if record.distribution is not None:
         reading = scheme.read(record.distribution, step_key, record.behavior, payload_len=payload_len)
+    elif record.partial_weights is None or not scheme.reads_partial_lists:
+        return Step(record, Outcome.UNREADABLE)
     else:
-        assert record.partial_weights is not None
         reading = scheme.read_partial(record.partial_weights, step_key, record.behavior, payload_len=payload_len)
     return Step(record, Outcome.IMPOSSIBLE if reading is None else Outcome.USED, reading)
 
@@ -317,10 +319,14 @@ def _disagreeing(steps: Sequence[Step], outcomes: list[Outcome | None]) -> set[i
 
 
 def _set_aside_copies(log: list[StepRecord], outcomes: list[Outcome | None]) -> None:
-    copies: dict[bytes, list[int]] = defaultdict(list)
+    first: dict[bytes, int] = {}
+    # Of the contexts that stand more than once, which are few, all places.
+    copies: dict[bytes, list[int]] = {}
     for i, record in enumerate(log):
         if outcomes[i] is None:
-            copies[record.context].append(i)
+            earliest = first.setdefault(record.context, i)
+            if earliest != i:
+                copies.setdefault(record.context, [earliest]).append(i)
     for places in copies.values():
         # A copy that has the whole list stands for those that have lost a part of it.
         kept = next((i for i in places if log[i].distribution is not None), places[0])

@@ -1,6 +1,6 @@
 """Weighs the candidates, and says what the log shows (spec, section 9, steps 6 and 7)."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from math import log2
 from operator import index
@@ -66,7 +66,7 @@ class Judge:
         """
         tampering = (*tamper_findings([step.record for step in intake.steps]), *erasure_findings(intake))
         verdict = self.judged(SortedLog.of(intake, tampering=tampering), claim, offered=offered)
-        return replace(verdict, findings=tuple([_finding(step, verdict) for step in intake.steps]))
+        return replace(verdict, findings=tuple(_findings(intake.steps, verdict)))
 
     def judged(
         self, log: SortedLog, claim: PayloadLike = None, *, offered: Sequence[int] = (), glance: bool = False
@@ -254,11 +254,19 @@ def _consistent(proposals: Proposals, best: Weighed | None, readings: Readings) 
     return False if best.surplus > 0 else None
 
 
-def _finding(step: Step, verdict: Verdict) -> StepFinding:
-    if step.reading is None:
-        return StepFinding(step.record, step.outcome)
-    if verdict.candidate is None:
-        return StepFinding(step.record, step.outcome, step.reading.evidence_bits)
-    e_value = step.reading.e_value(verdict.candidate)
+def _findings(steps: Iterable[Step], verdict: Verdict) -> Iterator[StepFinding]:
+    """What became of each record, and what it says for the candidate."""
     noise = max(verdict.likely_noise, 0.001)
-    return StepFinding(step.record, step.outcome, log2((1 - noise) * e_value + noise), agrees=e_value > 0)
+    # Steps have few e-values between them.
+    bits_of: dict[float, float] = {}
+    for step in steps:
+        if step.reading is None:
+            yield StepFinding(step.record, step.outcome)
+        elif verdict.candidate is None:
+            yield StepFinding(step.record, step.outcome, step.reading.evidence_bits)
+        else:
+            e_value = step.reading.e_value(verdict.candidate)
+            bits = bits_of.get(e_value)
+            if bits is None:
+                bits = bits_of[e_value] = log2((1 - noise) * e_value + noise)
+            yield StepFinding(step.record, step.outcome, bits, e_value > 0)

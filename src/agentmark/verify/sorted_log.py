@@ -139,7 +139,7 @@ class SortedLog:
             "mismatches": tally.mismatches,
             "other_keys": tally.other_keys.commonest,
             "other_key_count": tally.other_keys.count,
-            "unread_cost": float(tally.unread_cost),
+            "full_cost": float(tally.full_cost),
             "keys_given": self.keys_given,
             "tampering": self.tampering,
         }
@@ -242,7 +242,7 @@ _HEAD: dict[str, Callable[[Any], bool]] = {
     "mismatches": _is_count,
     "other_keys": _are_texts,
     "other_key_count": _is_count,
-    "unread_cost": lambda said: isinstance(said, float) and isfinite(said) and said >= 0,
+    "full_cost": lambda said: isinstance(said, float) and isfinite(said) and said >= 0,
     "keys_given": _are_texts,
     "tampering": _are_texts,
 }
@@ -269,5 +269,5 @@ def _tally(head: Mapping[str, Any]) -> Tally:
         key_ids=tuple(head["key_ids"]),
         mismatches=head["mismatches"],
         other_keys=OtherKeys(tuple(head["other_keys"]), head["other_key_count"]),
-        unread_cost=head["unread_cost"],
+        full_cost=head["full_cost"],
     )

@@ -10,7 +10,6 @@ length, copies of a step, sums of evidence) waits until all of them are here.
 """
 
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import Self
 
 from agentmark.core.errors import StateError
@@ -89,7 +88,7 @@ def accumulate(records: Iterable[StepRecord], keys: Keyring, work: Work | None =
         known = read.get(record.context)
         # A disclosure proves records, not steps: what it says of one it does not say of a copy.
         if known is not None and _reads_alike(known.record, record) and not keys.is_disclosed(record):
-            step = replace(known, record=record)
+            step = known._replace(record=record)
         else:
             step = read[record.context] = read_record(record, keys, work)
         state.update(step)

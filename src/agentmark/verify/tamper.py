@@ -4,7 +4,7 @@ other records have taken out of the count."""
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Sequence
 
-from agentmark.core.context import context_digest, context_fields
+from agentmark.core.context import Places
 from agentmark.record import StepRecord
 from agentmark.text import counted, is_or_are
 from agentmark.verify.intake import Intake, Outcome
@@ -84,7 +84,12 @@ def _moved(log: Sequence[StepRecord]) -> list[StepRecord]:
     place in this log. Of a session that was renumbered throughout and renamed as well, nothing can be said.
     """
     plain = [record for record in log if record.raw_context is None]
-    odd = [r for r in plain if context_digest(context_fields(r.session, r.step_index)) != r.context]
+    places_of: dict[str, Places] = {}
+    odd = []
+    for record in plain:
+        here = places_of.get(record.session) or places_of.setdefault(record.session, Places(record.session))
+        if here.digest(record.step_index) != record.context:
+            odd.append(record)
     if 2 * len(odd) < len(plain):
         return odd
     places = _place_digests(plain) if odd else set()
@@ -94,25 +99,31 @@ def _moved(log: Sequence[StepRecord]) -> list[StepRecord]:
 def _place_digests(log: Sequence[StepRecord]) -> set[bytes]:
     """The digests of the first places of every session: twice as many as it has records, so that it stays cheap."""
     counts = Counter(record.session for record in log)
-    return {
-        context_digest(context_fields(session, step)) for session, count in counts.items() for step in range(2 * count)
-    }
+    found: set[bytes] = set()
+    for session, count in counts.items():
+        found.update(map(Places(session).digest, range(2 * count)))
+    return found
 
 
 def _copies(log: Sequence[StepRecord]) -> list[str]:
-    sessions_of: dict[bytes, set[str]] = defaultdict(set)
-    contexts_of: dict[tuple[str, int], set[bytes]] = defaultdict(set)
+    session_of: dict[bytes, str] = {}
+    context_of: dict[tuple[str, int], bytes] = {}
+    # In order, and each once: contexts of several sessions, and places with several contexts.
+    shared: dict[bytes, None] = {}
+    doubled: dict[tuple[str, int], None] = {}
     for record in log:
-        sessions_of[record.context].add(record.session)
-        contexts_of[record.session, record.step_index].add(record.context)
+        context, place = record.context, (record.session, record.step_index)
+        if session_of.setdefault(context, record.session) != record.session:
+            shared[context] = None
+        if context_of.setdefault(place, context) != context:
+            doubled[place] = None
     findings = []
-    shared = [sessions for sessions in sessions_of.values() if len(sessions) > 1]
     if shared:
         copied = counted(len(shared), "context")
         findings.append(f"{copied} {_appear(shared)} under more than one session: records were copied between them")
-    doubled = [place for place, contexts in contexts_of.items() if len(contexts) > 1]
     if doubled:
-        places = ", ".join(f"session {session[:8]} step {step}" for session, step in doubled[:LISTED])
+        listed = [place for place in context_of if place in doubled][:LISTED]
+        places = ", ".join(f"session {session[:8]} step {step}" for session, step in listed)
         steps = counted(len(doubled), "step")
         findings.append(f"{steps} {_appear(doubled)} with different contexts ({places}{_more(doubled)})")
     return findings

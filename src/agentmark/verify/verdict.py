@@ -435,7 +435,8 @@ class Verdict:
         unread = self.counts[Outcome.NOT_READ]
         if unread:
             was, them = ("was", "it") if unread == 1 else ("were", "them all")
-            enough = _round_up(self.work_limit + self.tally.unread_cost)
+            # What was read may have cost more than the limit: the bytes of a log pay for some of it.
+            enough = _round_up(self.tally.full_cost)
             notes.append(
                 f"{unread:,} of {counted(self.record_count, 'record')} {was} not read, because the work limit was "
                 f"reached; a work limit of {enough} reads {them}"

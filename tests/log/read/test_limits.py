@@ -275,6 +275,8 @@ def test_no_plain_file_comes_near_what_is_counted_for_each_byte(
     """The densest that there are: what is not packed is stopped by what has to be held, and by nothing else."""
     for name in ("FREE_UNPACKED", "FREE_VALUES", "FREE_RECORDS"):
         monkeypatch.setattr(meter, name, 10)
+    # What is not packed is not counted, because of what is shown here.
+    monkeypatch.setattr(meter.Meter, "nothing_is_packed", lambda self: None)
     path = tmp_path / "log"
     for content in (b"1\n" * 5000, b"{\n" * 5000, b"{}\n" * 5000, SPAN + b"{}\n" * 5000, SPAN + b"{\n" * 5000):
         path.write_bytes(content)
@@ -288,6 +290,15 @@ def test_no_plain_file_comes_near_what_is_counted_for_each_byte(
     ):
         path.write_bytes(content)
         read_log(path, skip_bad=True)
+
+
+def test_a_limit_that_was_lowered_holds_for_plain_files_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(meter, "FREE_VALUES", 10)
+    path = tmp_path / "log"
+    path.write_bytes(b"{}\n" * 5000)
+    with pytest.raises(LimitError) as caught:
+        read_log(path, skip_bad=True, as_json_lines=True, limits=Limits(values_per_byte=2))
+    assert caught.value.limit == "values_per_byte"
 
 
 # Settings

@@ -1,13 +1,13 @@
 """What one comes upon in reading a log, in its order. A format yields these; nothing else tells what it found."""
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from agentmark.chain.checkpoint import Checkpoint
 from agentmark.record import RecordError, StepRecord
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(NamedTuple):
     """A record, and the line it has to itself; None where a format has no such lines."""
 
     record: StepRecord

@@ -5,7 +5,7 @@ from sys import getsizeof
 
 from agentmark.chain.checkpoint import Checkpoint
 from agentmark.log.lines import parsed_size
-from agentmark.log.read.limits import MIB, LimitError, Limits
+from agentmark.log.read.limits import DEFAULT_LIMITS, MIB, LimitError, Limits
 from agentmark.record import StepRecord
 
 # What any file may ask for, so that small ones need not be counted to the byte.
@@ -16,8 +16,12 @@ FREE_RECORDS = 1000
 # What a record of a handful of behaviors takes in memory, with room. A larger one counts as several.
 RECORD_UNIT = 2048
 
-# What reading a row costs beside parsing it, in values.
-_ROW = 24
+# What text of no letters takes in memory.
+_EMPTY = getsizeof("")
+
+# What reading a row costs beside parsing it, and what handing on what was found costs, in values.
+ROW_VALUES = 24
+EVENT_VALUES = 4
 
 
 class Meter:
@@ -30,6 +34,12 @@ class Meter:
         self._unpacked = 0
         self._values = 0
         self._records = 0
+        # Whether the values of a text that is parsed are counted.
+        self.counts_text = True
+
+    def nothing_is_packed(self) -> None:
+        """The file is text as it stands. No text makes as many values as the usual limit has for its bytes."""
+        self.counts_text = self.limits.values_per_byte < DEFAULT_LIMITS.values_per_byte
 
     def read(self, count: int) -> None:
         """So many bytes were taken from the file itself."""
@@ -67,20 +77,23 @@ class Meter:
 
     def parse(self, text: bytes, where: str, what: str) -> None:
         """A row, or a document, is about to be parsed."""
-        self.check(text, where, what)
-        self.count_values(_ROW + _values(text))
+        # No text makes more of itself than this; nearly all are done here.
+        if len(text) > self.limits.held_bytes or len(text) * 200 > self.limits.parsed_bytes:
+            self.check(text, where, what)
+        if self.counts_text:
+            self.count_values(ROW_VALUES + values_in(text))
 
     def count_row(self) -> None:
         """A row whose text was counted by itself."""
-        self.count_values(_ROW)
+        self.count_values(ROW_VALUES)
 
     def count_text(self, text: bytes) -> None:
         """Text whose rows are counted by themselves."""
-        self.count_values(_values(text))
+        self.count_values(values_in(text))
 
     def count_values(self, count: int) -> None:
         self._values += count
-        if self._values > FREE_VALUES + self.limits.values_per_byte * self._file_bytes:
+        if self._values > self._most_values:
             fault = (
                 f"{_size(self._file_bytes)} of it make {self._values:,} values or more, "
                 f"beyond {self.limits.values_per_byte} for each byte"
@@ -89,16 +102,38 @@ class Meter:
 
     def keep(self, found: StepRecord | Checkpoint) -> None:
         """A record, or a checkpoint, is handed over; whoever reads the log may keep it."""
-        self._records += 1 + _memory_of(found) // RECORD_UNIT
-        if self._records > FREE_RECORDS + self.limits.records_per_kib * self._file_bytes // 1024:
+        self._records += 1 + memory_of(found) // RECORD_UNIT
+        if self._records > self._most_records:
             fault = (
                 f"{_size(self._file_bytes)} of it hold {self._records:,} records (of {RECORD_UNIT // 1024} KiB in "
                 f"memory) or more, beyond {self.limits.records_per_kib} for each KiB"
             )
             raise LimitError(self._name, fault, "records_per_kib")
 
+    @property
+    def longest_free_line(self) -> int:
+        """A line of so many bytes passes `check`, whatever is in it."""
+        return min(self.limits.held_bytes, self.limits.parsed_bytes // 200)
 
-def _values(text: bytes) -> int:
+    def take(self, values: int, records: int) -> bool:
+        """Count many lines and records at once, all read from the bytes counted so far. If they are too many, count
+        none: whoever then takes them one by one is told at which of them it was too much."""
+        if self._values + values > self._most_values or self._records + records > self._most_records:
+            return False
+        self._values += values
+        self._records += records
+        return True
+
+    @property
+    def _most_values(self) -> int:
+        return FREE_VALUES + self.limits.values_per_byte * self._file_bytes
+
+    @property
+    def _most_records(self) -> int:
+        return FREE_RECORDS + self.limits.records_per_kib * self._file_bytes // 1024
+
+
+def values_in(text: bytes) -> int:
     """How many values a text makes, objects and lists for several. What stands in a string is text, and escaped there:
     brackets and quotes behind or before a backslash are no values.
     """
@@ -108,20 +143,24 @@ def _values(text: bytes) -> int:
     return 4 * objects + 2 * lists + text.count(b",") + quotes // 2
 
 
-def _memory_of(found: StepRecord | Checkpoint) -> int:
+def memory_of(found: StepRecord | Checkpoint) -> int:
     """What a record takes in memory beyond its fixed fields, roughly."""
     if isinstance(found, Checkpoint):
         return 300 * len(found.sessions) + sum(map(getsizeof, found.sessions))
     size = len(found.session) + len(found.key_id) + len(found.reason or "")
     if found.distribution is not None:
-        size += 100 * len(found.distribution) + sum(map(getsizeof, found.distribution.behaviors))
+        names = found.distribution.behaviors
+        joined = "".join(names)
+        # Text of ASCII letters takes a byte for each, and for an object.
+        of_names = _EMPTY * len(names) + len(joined) if joined.isascii() else sum(map(getsizeof, names))
+        size += 100 * len(names) + of_names
     for members in (found.partial_weights, found.meta, found.raw_context):
         if members:
-            size += _memory_of_value(members)
+            size += memory_of_value(members)
     return size
 
 
-def _memory_of_value(value: object) -> int:
+def memory_of_value(value: object) -> int:
     size, waiting = 0, [value]
     while waiting:
         inner = waiting.pop()

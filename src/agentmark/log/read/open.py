@@ -5,6 +5,7 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import cast
 
 from agentmark.chain.checkpoint import Checkpoint
 from agentmark.core.errors import AgentMarkError
@@ -12,15 +13,13 @@ from agentmark.log.read.events import BadEntry, Entry, Event, FormatKnown
 from agentmark.log.read.files import shown
 from agentmark.log.read.formats import FORMATS
 from agentmark.log.read.json_lines import read_record_lines
-from agentmark.log.read.limits import DEFAULT_LIMITS, Limits
-from agentmark.log.read.meter import Meter
-from agentmark.log.read.packing import unpacked
+from agentmark.log.read.limits import DEFAULT_LIMITS, MIB, Limits
+from agentmark.log.read.meter import EVENT_VALUES, Meter
+from agentmark.log.read.packing import as_it_is, unpacked
+from agentmark.log.read.span import FileSpan
 from agentmark.log.read.summary import LogSummary, Tally
 from agentmark.log.read.text import read_text
 from agentmark.record import RecordError, StepRecord
-
-# What it costs to hand on what was found, in values.
-_EVENT = 4
 
 
 class UnreadLogError(AgentMarkError, RuntimeError):
@@ -37,14 +36,16 @@ def open_log(
     skip_bad: bool = False,
     as_json_lines: bool = False,
     limits: Limits = DEFAULT_LIMITS,
+    span: tuple[int, int] | None = None,
 ) -> "Log":
     """A log of any format. It is opened and recognised when it is read.
 
     A broken record raises, and so does a file that is no log, unless `skip_bad` is set: then the summary lists it.
     `as_json_lines` takes the file for a log of AgentMark JSON lines, whatever it looks like. A file that asks for more
-    than `limits` raises `LimitError`.
+    than `limits` raises `LimitError`. `span` is a range of bytes, of a file of such lines that is not packed: read are
+    its lines alone, counted from its beginning.
     """
-    return Log(path, skip_bad=skip_bad, as_json_lines=as_json_lines, limits=limits)
+    return Log(path, skip_bad=skip_bad, as_json_lines=as_json_lines, limits=limits, span=span)
 
 
 def read_log(
@@ -78,6 +79,19 @@ class ReadLog:
         return lines if len(lines) == len(self.entries) else None
 
 
+def count_event(event: Event, meter: Meter, tally: Tally, *, skip_bad: bool) -> None:
+    """Take note of what was found, and of what it costs to hand it on; raise what is broken, unless it is passed
+    over."""
+    if isinstance(event, BadEntry) and not skip_bad:
+        raise event.error
+    meter.count_values(EVENT_VALUES)
+    tally.count(event)
+    if isinstance(event, Entry):
+        meter.keep(event.record)
+    elif isinstance(event, Checkpoint):
+        meter.keep(event)
+
+
 class Log:
     """Streams the records of a log. Each iteration reads it anew; `summary` is that of the last one to come to its end.
 
@@ -85,11 +99,22 @@ class Log:
     so. A broken checkpoint never stops the records from being read.
     """
 
-    def __init__(self, path: str | os.PathLike[str], *, skip_bad: bool, as_json_lines: bool, limits: Limits) -> None:
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        skip_bad: bool,
+        as_json_lines: bool,
+        limits: Limits,
+        span: tuple[int, int] | None = None,
+    ) -> None:
         self.path = path
         self._skip_bad = skip_bad
         self._as_json_lines = as_json_lines
         self._limits = limits
+        self._span = span
+        # How many lines the span has; known at its end.
+        self.span_lines = 0
         self._summary: LogSummary | None = None
 
     def __iter__(self) -> Iterator[StepRecord]:
@@ -114,21 +139,17 @@ class Log:
         with self._open() as file:
             try:
                 for event in self._events(file, meter):
-                    if isinstance(event, BadEntry) and not self._skip_bad:
-                        raise event.error
-                    meter.count_values(_EVENT)
-                    tally.count(event)
+                    count_event(event, meter, tally, skip_bad=self._skip_bad)
                     if isinstance(event, Entry):
-                        meter.keep(event.record)
                         yield event
-                    elif isinstance(event, Checkpoint):
-                        meter.keep(event)
             except RecursionError:
                 raise RecordError(self._name, tally.format or "file", "is nested too deeply") from None
 
     def _open(self) -> io.BufferedReader:
         path = Path(self.path)
         try:
+            if self._span is not None:
+                return io.BufferedReader(FileSpan(path, *self._span), MIB)
             return path.open("rb")
         except PermissionError as error:
             if not self._skip_bad:
@@ -148,6 +169,10 @@ class Log:
 
     def _events(self, file: io.BufferedReader, meter: Meter) -> Iterator[Event]:
         path = Path(self.path)
+        if self._span is not None:
+            yield from read_record_lines(as_it_is(file, meter), self._name, meter)
+            self.span_lines = cast(FileSpan, file.raw).lines
+            return
         if self._as_json_lines:
             yield from read_record_lines(unpacked(file, meter), self._name, meter)
             return

@@ -15,6 +15,7 @@ GZIP_MAGIC = b"\x1f\x8b"
 ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 
 
+_SPACE = ord(" ")
 _BLANK = re.compile(rb"\s*")
 
 
@@ -44,7 +45,13 @@ def unpacked(file: io.BufferedReader, meter: Meter) -> Stream:
         return Stream(_Unpacked(packed, (EOFError, gzip.BadGzipFile, zlib.error), meter), MIB)
     if magic.startswith(ZSTD_MAGIC):
         return Stream(_Unpacked(*zstd_stream(counted), meter), MIB)
-    return Stream(_Unpacked(counted, (), meter), MIB)
+    return as_it_is(file, meter)
+
+
+def as_it_is(file: io.BufferedReader, meter: Meter) -> Stream:
+    """The bytes of a file that is known not to be packed, whatever they begin with."""
+    meter.nothing_is_packed()
+    return Stream(_Unpacked(_Counted(file, meter), (), meter), MIB)
 
 
 def rewound(head: bytes, stream: Stream) -> Stream:
@@ -175,22 +182,40 @@ def lines_of(stream: Stream, name: str, meter: Meter) -> Iterator[tuple[int, byt
 
     Damage behind a whole line is raised; within a line, the line shows it.
     """
-    number, held, at, searched, ended = 1, b"", 0, 0, False
+    for number, block in blocks_of(stream, name, meter):
+        yield from lines_in(block, number)
+
+
+def lines_in(block: bytes, number: int) -> Iterator[tuple[int, bytes]]:
+    """The lines of a block that are not blank, of which the first line has this number."""
+    at, end = 0, len(block)
+    while at < end:
+        start = at
+        if block[at] <= _SPACE:
+            # However many blank lines there are, this passes over them at once.
+            start = _end_of_blank(block, at)
+            number += block.count(b"\n", at, start)
+            if start == end:
+                break
+        at = block.find(b"\n", start) + 1 or end
+        yield number, block[start:at]
+        number += 1
+
+
+def blocks_of(stream: Stream, name: str, meter: Meter) -> Iterator[tuple[int, bytes]]:
+    """Whole lines, as many as come at once, with the number of the first. The last one may have no line feed."""
+    number, held, searched, ended = 1, b"", 0, False
     while True:
-        # However many blank lines there are, this passes over them at once.
-        start = _end_of_blank(held, at)
-        number += held.count(b"\n", at, start)
-        end = held.find(b"\n", max(start, searched))
-        if end >= 0:
-            yield number, held[start : end + 1]
-            number, at = number + 1, end + 1
-            continue
-        held = held[start:]
+        end = held.rfind(b"\n", searched) + 1
+        if end:
+            yield number, held[:end]
+            number += held.count(b"\n", 0, end)
+        held = held[_end_of_blank(held, end) :]
         meter.hold(len(held), f"{name}:{number}", "line")
         if ended:
             break
         more = stream.read(_read_on(len(held), meter))
-        held, at, searched, ended = held + more, 0, len(held), not more
+        held, searched, ended = held + more, len(held), not more
     if held:
         yield number, held
     elif stream.damaged:

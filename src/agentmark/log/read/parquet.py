@@ -1,6 +1,7 @@
-"""Parquet: data frames of Phoenix, bulk exports of LangSmith (extra: parquet)."""
+"""Parquet: our own tables, data frames of Phoenix, bulk exports of LangSmith (extra: parquet)."""
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import groupby
 from mmap import ACCESS_READ, mmap
@@ -13,6 +14,7 @@ from agentmark.log.read.files import shown
 from agentmark.log.read.format import Format, FormatTable
 from agentmark.log.read.meter import Meter
 from agentmark.log.read.parquet_pages import BadPageError, Column, columns_of, pages_of
+from agentmark.log.read.parquet_steps import is_steps, read_batch, step_batches
 from agentmark.record import RecordError
 
 # The columns in which a record may stand. The others are not read: that they are there is all that is known of them.
@@ -28,26 +30,48 @@ class Parquet(Format):
     """A table whose rows are of another format, in their order."""
 
     name = "Parquet"
-    accepted = "Parquet of Phoenix or LangSmith rows"
+    accepted = "Parquet of AgentMark's own, of Phoenix or LangSmith rows"
     magic = (b"PAR1",)
 
     def read_file(self, path: Path, table: FormatTable, meter: Meter) -> Iterator[Event]:
-        for number, row in enumerate(_rows(path, meter), start=1):
-            meter.count_row()
-            yield from table.read_row(row, f"{shown(path)} row {number}")
+        with readable(path):
+            if holds_steps(path):
+                first = 1
+                for batch in step_batches(path, meter):
+                    yield from read_batch(batch, first, shown(path), meter)
+                    first += batch.num_rows
+                return
+            for number, row in enumerate(_rows(path, meter), start=1):
+                meter.count_row()
+                yield from table.read_row(row, f"{shown(path)} row {number}")
+
+
+def holds_steps(path: Path) -> bool:
+    """Whether the table is one of our own."""
+    import pyarrow.parquet
+
+    with pyarrow.parquet.ParquetFile(path) as file:
+        return is_steps(file.schema_arrow)
 
 
 def _rows(path: Path, meter: Meter) -> Iterator[dict[str, Any]]:
+    import pyarrow.parquet
+
+    with pyarrow.parquet.ParquetFile(path) as file:
+        plan = _plan(path, file, meter)
+    with pyarrow.parquet.ParquetFile(path, read_dictionary=plan.texts) as file:
+        yield from _rows_of(file, plan, shown(path), meter)
+
+
+@contextmanager
+def readable(path: Path) -> Iterator[None]:
+    """While a Parquet file is read: what cannot be read of it is an error that names the file."""
     try:
         import pyarrow
-        import pyarrow.parquet
     except ImportError:
         raise MissingExtraError("pyarrow", "parquet") from None
     try:
-        with pyarrow.parquet.ParquetFile(path) as file:
-            plan = _plan(path, file, meter)
-        with pyarrow.parquet.ParquetFile(path, read_dictionary=plan.texts) as file:
-            yield from _rows_of(file, plan, shown(path), meter)
+        yield
     except BadPageError:
         raise RecordError(
             shown(path), "Parquet", "cannot be read: its columns and pages are not where it says"

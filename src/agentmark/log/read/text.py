@@ -1,6 +1,6 @@
 """Text files: how their JSON is laid out (lines, an array, a document), and the rows in it."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from enum import Enum, auto
 from pathlib import Path
 
@@ -32,14 +32,7 @@ class Layout(Enum):
 
 def read_text(packed: Stream, path: Path, table: FormatTable, meter: Meter) -> Iterator[Event]:
     """Read a text file of any layout."""
-    head = packed.read(LOOK_BYTES)
-    layout = _layout_of(head, table, whole=len(head) < LOOK_BYTES)
-    if layout is None:
-        # One long line: it has to be read to be known.
-        head += packed.readline(meter.limits.held_bytes)
-        meter.check(head, shown(path), "line")
-        layout = _layout_of(head, table, whole=True)
-    stream = rewound(head, packed)
+    layout, stream = laid_out(packed, path, table, meter)
     match layout:
         case Layout.RECORD_LINES:
             return read_record_lines(stream, shown(path), meter)
@@ -47,9 +40,26 @@ def read_text(packed: Stream, path: Path, table: FormatTable, meter: Meter) -> I
             return _read_row_lines(stream, path, table, meter)
         case Layout.ARRAY:
             return _read_array(stream, path, table, meter)
-        case Layout.DOCUMENT:
-            return _read_document(stream, path, table, meter)
-    raise table.unknown(shown(path), f"a file that begins with {head.lstrip()[:16]!r}")
+    return _read_document(stream, path, table, meter)
+
+
+def laid_out(packed: Stream, path: Path, table: FormatTable, meter: Meter) -> tuple[Layout, Stream]:
+    """How a text file is laid out, and its content from the beginning on. One of no known layout raises."""
+    head = packed.read(LOOK_BYTES)
+    layout = _layout_of(head, table, whole=len(head) < LOOK_BYTES)
+    if layout is None:
+        # One long line: it has to be read to be known.
+        head += packed.readline(meter.limits.held_bytes)
+        meter.check(head, shown(path), "line")
+        layout = _layout_of(head, table, whole=True)
+    if layout is None or layout is Layout.UNKNOWN:
+        raise table.unknown(shown(path), f"a file that begins with {head.lstrip()[:16]!r}")
+    return layout, rewound(head, packed)
+
+
+def is_record_lines(head: bytes, table: FormatTable) -> bool:
+    """Whether a file that begins so, and is longer, is read as AgentMark's own lines."""
+    return _layout_of(head, table, whole=False) is Layout.RECORD_LINES
 
 
 def _layout_of(head: bytes, table: FormatTable, *, whole: bool) -> Layout | None:
@@ -60,11 +70,13 @@ def _layout_of(head: bytes, table: FormatTable, *, whole: bool) -> Layout | None
         return Layout.RECORD_LINES
     lines = start.split(b"\n", LOOK_LINES)
     complete = lines if whole else lines[:-1]
-    told = [_layout_told_by(line.strip(), table) for line in complete[:LOOK_LINES]]
-    # The lines of an array end in commas, all but its last, and say nothing by themselves.
-    record_lines = told.count(Layout.RECORD_LINES)
-    if start.startswith(b"[") and record_lines <= (1 if lines[0].strip() == b"[" else 0):
-        return Layout.ARRAY
+    told: Iterable[Layout | None] = (_layout_told_by(line.strip(), table) for line in complete[:LOOK_LINES])
+    if start.startswith(b"["):
+        told = list(told)
+        # The lines of an array end in commas, all but its last, and say nothing by themselves.
+        if told.count(Layout.RECORD_LINES) <= (1 if lines[0].strip() == b"[" else 0):
+            return Layout.ARRAY
+    # The first line that says something is enough: most files need no second.
     if layout := next(filter(None, told), None):
         return layout
     if not start.startswith(b"{"):

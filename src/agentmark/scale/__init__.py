@@ -1,0 +1,1 @@
+"""Audits beyond one machine, on engines that exist: Daft (natively and on Ray) and Spark."""
