@@ -3,7 +3,6 @@
 Ctrl-C is answered from the first line on, while most of the program is still being loaded.
 """
 
-import gc
 import os
 import sys
 
@@ -17,10 +16,12 @@ def start() -> int:
     """The command as a process of its own."""
     # Python drops an interrupt that meets it in a finaliser, and prints where: an interrupt is an interrupt there too.
     sys.unraisablehook = _unraisable
-    # What a command reads it keeps to its end, and none of it in circles: Python need not look for them every 700
-    # objects, over and over, which takes an eighth of reading a long log.
-    gc.set_threshold(COLLECT_EVERY, 20, 20)
     try:
+        import gc
+
+        # What a command reads it keeps to its end, and none of it in circles: Python need not look for them every 700
+        # objects, over and over, which takes an eighth of reading a long log.
+        gc.set_threshold(COLLECT_EVERY, 20, 20)
         from agentmark.cli.main import main
 
         status = main()

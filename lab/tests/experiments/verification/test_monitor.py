@@ -32,9 +32,9 @@ def test_the_monitor_passes_the_same_test() -> None:
 
 @pytest.mark.parametrize("scheme", ["F", "R"])
 def test_whoever_gives_a_log_up_would_not_have_been_accepted(scheme: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """All cells of 15 logs, at a level at which many are accepted."""
+    """All cells of 40 logs, at a level at which many are accepted."""
     monkeypatch.setattr(monitor, "LEVEL", 0.1)
-    chunk = monitor.Chunk(monitor.MONITOR, scheme, watching.QUESTIONS, 15, 0, 1)
+    chunk = monitor.Chunk(monitor.MONITOR, scheme, watching.QUESTIONS, 40, 0, 1)
     with_giving_up = monitor.attack_chunk(chunk)
     monkeypatch.setitem(watching.MOST_PER_BIT, scheme, float("inf"))
     assert monitor.attack_chunk(chunk) == with_giving_up
