@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from agentmark.audit.results import AuditRow
+from agentmark.audit.results import OUTCOME_COLUMNS, AuditRow
 from agentmark.audit.shards import BadShard
 from agentmark.text import counted
 from agentmark.verify.correction import Correction, FalseDiscovery
@@ -230,7 +230,7 @@ class RowTally:
         self.standings[Standing(row.standing)] += 1
         self.pooled += row.pooled
         self.outcomes[Outcome.USED] += row.used
-        for name, outcome in _COLUMN_OUTCOMES:
+        for name, outcome in OUTCOME_COLUMNS.items():
             self.outcomes[outcome] += getattr(row, name)
         for named in judged.found:
             identity = named.payload, named.payload_len
@@ -273,6 +273,3 @@ class RowTally:
             )
         found.sort(key=lambda t: (-t.rows, -t.pooled_rows, t.identity or "", t.payload_len, t.payload))
         return tuple(found)
-
-
-_COLUMN_OUTCOMES = tuple([(outcome.name.lower(), outcome) for outcome in Outcome if outcome is not Outcome.USED])

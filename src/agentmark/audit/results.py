@@ -15,7 +15,7 @@ from typing import Any, Protocol, Self
 from agentmark.errors import MissingExtraError, SettingError
 from agentmark.files import FileError
 from agentmark.text import spelled_out_json, spreadsheet_cell
-from agentmark.verify.intake import Outcome
+from agentmark.verify.intake import COUNTED_AGAINST, Outcome
 from agentmark.verify.roll import Pool, RollRow
 from agentmark.verify.stranger import payload_digits
 from agentmark.verify.verdict import FoundIdentity, Standing, Verdict
@@ -119,7 +119,10 @@ class AuditRow:
 
 
 COLUMNS = tuple([column.name for column in fields(AuditRow)])
-OUTCOME_COLUMNS = {outcome.name.lower(): outcome for outcome in Outcome if outcome is not Outcome.USED}
+# What reading with a disclosure comes to is no part of a bulk audit, which reads with keys.
+OUTCOME_COLUMNS = {
+    outcome.name.lower(): outcome for outcome in Outcome if outcome not in (Outcome.USED, *COUNTED_AGAINST)
+}
 
 
 def who(identity: FoundIdentity | Pool) -> str:
