@@ -10,7 +10,7 @@ from rolls import three_tenants, with_pool
 from agentmark.audit.judged import JudgedRow, RowTally
 from agentmark.audit.results import COLUMNS, OUTCOME_COLUMNS, AuditRow, check_results, results_writer, write_rows
 from agentmark.errors import SettingError
-from agentmark.verify.intake import Outcome
+from agentmark.verify.intake import COUNTED_AGAINST, Outcome
 
 ROLL = with_pool(three_tenants(), [7, 8])
 ROWS = [AuditRow.of(row, ROLL.pools) for row in ROLL.rows]
@@ -44,7 +44,7 @@ def test_a_row_says_what_its_verdict_says() -> None:
         counts = row.verdict.counts
         assert made.records == made.used + sum(getattr(made, name) for name in OUTCOME_COLUMNS)
         assert {outcome: getattr(made, name) for name, outcome in OUTCOME_COLUMNS.items()} == {
-            outcome: counts[outcome] for outcome in Outcome if outcome is not Outcome.USED
+            outcome: counts[outcome] for outcome in Outcome if outcome not in (Outcome.USED, *COUNTED_AGAINST)
         }
         assert (made.identity is None) == (not row.verdict.accepted) == (made.reason is not None)
     assert [row.pooled_for for row in ROWS if row.pooled] == ["acme", "acme"]
