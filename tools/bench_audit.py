@@ -143,7 +143,7 @@ def formats_of(logs: Logs) -> dict[str, Path]:
     """The one log as JSON lines and, where it can be had, as Parquet."""
     (lines,) = logs.files
     parquet = logs.root / "log.parquet"
-    done = run(["convert", lines, parquet])
+    done = run(["convert", lines, "-o", parquet])
     if done.status != 0:
         say(f"  no Parquet: {done.complaint.strip()[-200:]}")
         return {"JSONL": lines}
@@ -440,6 +440,8 @@ def main() -> int:
     if unknown:
         parser.error(f"{', '.join(unknown)}: not a part; there are {', '.join(PARTS)}")
     about = f"Measured on {machine()}. Seed {options.seed}, {options.rounds} rounds."
+    if options.work is not None:
+        options.work.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=options.work) as scratch:
         setting = Setting(work=Path(scratch), seed=options.seed, rounds=options.rounds, size=options.size)
         tables = [str(table) for name in options.parts or PARTS for table in PARTS[name](setting)]

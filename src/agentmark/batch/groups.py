@@ -237,7 +237,11 @@ def _in_order_of_contexts(columns: StepColumns, group: Int64s, rows: Int64s) -> 
     """An order of these rows by group, in it by context, in that by place; and where in it a context is a new one."""
     words = np.ascontiguousarray(columns.context[rows]).view(">u8")
     own = group[rows]
-    order = np.lexsort((words[:, 3], words[:, 2], words[:, 1], words[:, 0], own))
+    # Eight bytes tell contexts apart, but for copies of a step, and for what was made to look alike.
+    order = np.lexsort((words[:, 0], own))
+    begins = words[order, 0]
+    if np.any((begins[1:] == begins[:-1]) & (own[order][1:] == own[order][:-1])):
+        order = np.lexsort((words[:, 3], words[:, 2], words[:, 1], words[:, 0], own))
     words, own = words[order], own[order]
     fresh = np.ones(len(rows), dtype=np.bool_)
     fresh[1:] = (own[1:] != own[:-1]) | np.any(words[1:] != words[:-1], axis=1)

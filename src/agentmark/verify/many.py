@@ -22,6 +22,7 @@ from math import log2
 from typing import Any, Protocol
 
 from agentmark.core.payload import PayloadLike
+from agentmark.core.prf import DIGEST_SIZE
 from agentmark.verify.correction import Correction
 from agentmark.verify.judge import Judge
 from agentmark.verify.pooling import MOST_POOLED_STEPS, ShortLog, WeighedPool, pool_short_logs
@@ -161,7 +162,10 @@ def gather(logs: Sequence[SortedLog], first_row: int, places: Iterable[int]) -> 
 
 def context_digests(logs: Sequence[SortedLog]) -> list[bytes]:
     """For each log the beginnings of its contexts, one behind the other."""
-    return [b"".join([context[:COMPARED_BYTES] for context in log.step_contexts()]) for log in logs]
+    return [
+        b"".join([log.contexts[at : at + COMPARED_BYTES] for at in range(0, len(log.contexts), DIGEST_SIZE)])
+        for log in logs
+    ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -517,6 +521,9 @@ def _shared_contexts(parts: Sequence[Part], surveys: Sequence[Survey], mapper: M
     """For each log, how many of its steps stand in another as well; None if there are too many steps to compare."""
     if sum([steps for part in surveys for steps in part.steps]) > MOST_COMPARED_STEPS:
         return None
+    if sum(map(len, surveys)) == 1:
+        # There is no other.
+        return array("q", [0])
     seen: dict[bytes, int] = {}
     digests = [own for of_part in mapper(_digests_of_part, parts) for own in of_part]
     for own in digests:
