@@ -10,6 +10,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+# As on a machine that is used: what Python has compiled, it keeps.
+WARM = {"PYTHONDONTWRITEBYTECODE": ""}
+
 
 @dataclass(frozen=True)
 class Cost:
@@ -31,7 +34,7 @@ def run(words: Sequence[str | Path], environment: Mapping[str, str] | None = Non
         process = os.posix_spawn(
             sys.executable,
             command,
-            {**os.environ, **(environment or {})},
+            {**os.environ, **WARM, **(environment or {})},
             file_actions=[
                 (os.POSIX_SPAWN_DUP2, printed.fileno(), 1),
                 (os.POSIX_SPAWN_DUP2, complaint.fileno(), 2),

@@ -4,6 +4,7 @@ are judged, and for many short logs asked together. Needs NumPy; `unpacked` make
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
 from importlib.util import find_spec
 from math import log2
 from typing import Any
@@ -65,15 +66,38 @@ class PackedReadings:
         self._widths = widths
         self._sets_at = numpy.cumsum(kinds == SYMBOLS) - 1
         self._soft_at = numpy.cumsum(kinds == SOFT) - 1
-        self._counts = numpy.ones(len(kinds), numpy.int64)
-        self._counts[kinds == SYMBOLS] = numpy.bitwise_count(columns["sets"]).sum(axis=1, dtype=numpy.int64)
-        self._counts[kinds == SOFT] = 0
-        # Which step a row is of, and the place of its parity in the step's symbol.
-        self._owner = numpy.repeat(numpy.arange(len(kinds)), widths)
-        self._shift = widths[self._owner] - 1 - (numpy.arange(len(self._owner)) - self._starts[self._owner])
         self._asked: tuple[int, EValues] | None = None
         self._shapes: dict[Shape, int] | None = None
         self._made: list[Reading] | None = None
+
+    # Those that are cut and handed on are many more than those that are asked what they say, so what answers need is
+    # made at the first question.
+
+    @cached_property
+    def _counts(self) -> Any:
+        """How many symbols each step leaves; 0 for one that has values for all of them."""
+        import numpy
+
+        kinds = self._columns["kinds"]
+        counts = numpy.ones(len(kinds), numpy.int64)
+        counts[kinds == SYMBOLS] = numpy.bitwise_count(self._columns["sets"]).sum(axis=1, dtype=numpy.int64)
+        counts[kinds == SOFT] = 0
+        return counts
+
+    @cached_property
+    def _owner(self) -> Any:
+        """Which step a row is of."""
+        import numpy
+
+        return numpy.repeat(numpy.arange(len(self)), self._widths)
+
+    @cached_property
+    def _shift(self) -> Any:
+        """The place of a row's parity in the symbol of its step."""
+        import numpy
+
+        owner = self._owner
+        return self._widths[owner] - 1 - (numpy.arange(len(owner)) - self._starts[owner])
 
     @classmethod
     def from_bytes(cls, data: bytes, payload_len: int) -> "PackedReadings":
