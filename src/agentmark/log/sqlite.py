@@ -3,21 +3,16 @@
 import os
 import sqlite3
 import threading
-import time
 from collections.abc import Callable
 from pathlib import Path
 
 from agentmark.errors import SettingError
 from agentmark.log.sink import FileSink
+from agentmark.log.sqlite_file import BUSY_S, LOG, set_up
 from agentmark.record import StepRecord
 from agentmark.times import utc_now
 
-# Marks the file as ours, in its header: the letters "agmk".
-APPLICATION_ID = 0x61676D6B
-SCHEMA_VERSION = 1
-BUSY_S = 30.0
-
-SCHEMA = f"""
+SCHEMA = """
 CREATE TABLE IF NOT EXISTS records (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     session TEXT NOT NULL,
@@ -32,8 +27,6 @@ CREATE TRIGGER IF NOT EXISTS records_stay BEFORE DELETE ON records
     BEGIN SELECT RAISE(ABORT, 'records are append-only'); END;
 CREATE TRIGGER IF NOT EXISTS records_stay_as_they_are BEFORE UPDATE ON records
     BEGIN SELECT RAISE(ABORT, 'records are append-only'); END;
-PRAGMA application_id = {APPLICATION_ID};
-PRAGMA user_version = {SCHEMA_VERSION};
 """
 
 
@@ -89,7 +82,7 @@ class SqliteLog(FileSink):
     def _open(self) -> sqlite3.Connection:
         connection = sqlite3.connect(self.path, timeout=BUSY_S, isolation_level=None, check_same_thread=False)
         try:
-            _set_up(connection, self.path)
+            set_up(connection, self.path, LOG, SCHEMA)
             connection.execute(f"PRAGMA synchronous = {'FULL' if self._fsync else 'NORMAL'}")
         except sqlite3.DatabaseError as error:
             connection.close()
@@ -98,55 +91,3 @@ class SqliteLog(FileSink):
             connection.close()
             raise
         return connection
-
-
-def _set_up(connection: sqlite3.Connection, path: Path) -> None:
-    """Make the table, or see that it is ours. Two processes may come here at once."""
-    # Before anything is changed: to switch another's database to WAL would last.
-    is_made = _check_ours(connection, path)
-    deadline = time.monotonic() + BUSY_S
-    while True:
-        try:
-            # Switching to WAL does not wait for others as other statements do.
-            connection.execute("PRAGMA journal_mode = WAL")
-            break
-        except sqlite3.OperationalError:
-            if time.monotonic() > deadline:
-                raise
-            time.sleep(0.05)
-    if is_made:
-        return
-    connection.execute("BEGIN IMMEDIATE")
-    # Closing the connection, if it is another's by now, rolls back.
-    _check_ours(connection, path)
-    for statement in _statements(SCHEMA):
-        connection.execute(statement)
-    connection.execute("COMMIT")
-
-
-def _check_ours(connection: sqlite3.Connection, path: Path) -> bool:
-    """True if it is a log of ours, False if it is empty; anything else is refused."""
-    # Both in one statement, so that a maker at work is seen before or after, never between.
-    application, tables = connection.execute(
-        "SELECT (SELECT application_id FROM pragma_application_id),"
-        " (SELECT min(name) FROM sqlite_master WHERE type = 'table')"
-    ).fetchone()
-    if application == APPLICATION_ID:
-        version = connection.execute("PRAGMA user_version").fetchone()[0]
-        if version != SCHEMA_VERSION:
-            raise SettingError(str(path), f"holds schema {version}, this build writes {SCHEMA_VERSION}")
-        return True
-    if tables is not None:
-        raise SettingError(str(path), f"is a database of something else: it holds the table {tables}")
-    return False
-
-
-def _statements(script: str) -> list[str]:
-    """`executescript` would commit the transaction that guards against a second maker."""
-    statements, waiting = [], ""
-    for line in script.strip().splitlines():
-        waiting += line + "\n"
-        if sqlite3.complete_statement(waiting):
-            statements.append(waiting)
-            waiting = ""
-    return statements

@@ -12,7 +12,8 @@ from log_shapes import RUN, verdict_of
 
 from agentmark import AgentMarkError, LimitError, Limits, RecordError
 from agentmark.log.read.open import open_log
-from agentmark.log.sqlite import APPLICATION_ID, SCHEMA_VERSION, SqliteLog
+from agentmark.log.sqlite import SqliteLog
+from agentmark.log.sqlite_file import LOG
 
 
 def test_the_same_run_in_a_database_has_the_same_verdict(
@@ -80,8 +81,8 @@ def test_a_database_whose_records_are_computed_is_refused(tmp_path: Path, record
     path = tmp_path / "run.db"
     connection = sqlite3.connect(path)
     connection.execute(records)
-    connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-    connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+    connection.execute(f"PRAGMA application_id = {LOG.application_id}")
+    connection.execute(f"PRAGMA user_version = {LOG.version}")
     connection.commit()
     connection.close()
     with pytest.raises(RecordError, match="no plain table"):
@@ -210,7 +211,7 @@ def test_rows_are_read_in_the_order_in_which_they_are_stored(tmp_path: Path) -> 
         path.unlink(missing_ok=True)
         connection = sqlite3.connect(path)
         connection.executescript(
-            f"PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {SCHEMA_VERSION};"
+            f"PRAGMA application_id = {LOG.application_id}; PRAGMA user_version = {LOG.version};"
             f"CREATE TABLE records ({columns}\n{')' if '--' not in columns else ''};"
         )
         connection.close()

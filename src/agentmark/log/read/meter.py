@@ -13,6 +13,10 @@ FREE_UNPACKED = 16 * MIB
 FREE_VALUES = 1_000_000
 FREE_RECORDS = 1000
 
+# A step of an agent that has few lists takes some 35 bytes of a table of ours, and 300 and more of a log of lines. So
+# what such a table may ask for is so many times what other files of its size may.
+TABLE_FOLD = 8
+
 # What a record of a handful of behaviors takes in memory, with room. A larger one counts as several.
 RECORD_UNIT = 2048
 
@@ -34,12 +38,17 @@ class Meter:
         self._unpacked = 0
         self._values = 0
         self._records = 0
+        self._fold = 1
         # Whether the values of a text that is parsed are counted.
         self.counts_text = True
 
     def nothing_is_packed(self) -> None:
         """The file is text as it stands. No text makes as many values as the usual limit has for its bytes."""
         self.counts_text = self.limits.values_per_byte < DEFAULT_LIMITS.values_per_byte
+
+    def lists_are_shared(self) -> None:
+        """The file is a table of steps, in which a list that many of them share stands once."""
+        self._fold = TABLE_FOLD
 
     def read(self, count: int) -> None:
         """So many bytes were taken from the file itself."""
@@ -96,7 +105,7 @@ class Meter:
         if self._values > self._most_values:
             fault = (
                 f"{_size(self._file_bytes)} of it make {self._values:,} values or more, "
-                f"beyond {self.limits.values_per_byte} for each byte"
+                f"beyond {self.limits.values_per_byte * self._fold} for each byte"
             )
             raise LimitError(self._name, fault, "values_per_byte")
 
@@ -106,7 +115,7 @@ class Meter:
         if self._records > self._most_records:
             fault = (
                 f"{_size(self._file_bytes)} of it hold {self._records:,} records (of {RECORD_UNIT // 1024} KiB in "
-                f"memory) or more, beyond {self.limits.records_per_kib} for each KiB"
+                f"memory) or more, beyond {self.limits.records_per_kib * self._fold} for each KiB"
             )
             raise LimitError(self._name, fault, "records_per_kib")
 
@@ -126,11 +135,11 @@ class Meter:
 
     @property
     def _most_values(self) -> int:
-        return FREE_VALUES + self.limits.values_per_byte * self._file_bytes
+        return FREE_VALUES + self.limits.values_per_byte * self._fold * self._file_bytes
 
     @property
     def _most_records(self) -> int:
-        return FREE_RECORDS + self.limits.records_per_kib * self._file_bytes // 1024
+        return FREE_RECORDS + self.limits.records_per_kib * self._fold * self._file_bytes // 1024
 
 
 def values_in(text: bytes) -> int:

@@ -12,7 +12,7 @@ from agentmark.errors import MissingExtraError
 from agentmark.log.read.events import Event
 from agentmark.log.read.files import shown
 from agentmark.log.read.format import Format, FormatTable
-from agentmark.log.read.meter import Meter
+from agentmark.log.read.meter import TABLE_FOLD, Meter
 from agentmark.log.read.parquet_pages import BadPageError, Column, columns_of, pages_of
 from agentmark.log.read.parquet_steps import is_steps, read_batch, step_batches
 from agentmark.record import RecordError
@@ -36,6 +36,7 @@ class Parquet(Format):
     def read_file(self, path: Path, table: FormatTable, meter: Meter) -> Iterator[Event]:
         with readable(path):
             if holds_steps(path):
+                meter.lists_are_shared()
                 first = 1
                 for batch in step_batches(path, meter):
                     yield from read_batch(batch, first, shown(path), meter)
@@ -44,6 +45,14 @@ class Parquet(Format):
             for number, row in enumerate(_rows(path, meter), start=1):
                 meter.count_row()
                 yield from table.read_row(row, f"{shown(path)} row {number}")
+
+
+def size_to_read(path: Path) -> int:
+    """What a file counts for when it is asked how much work its records may be: its size on disk, and more for a table,
+    in which a list that many steps share stands once."""
+    with path.open("rb") as file:
+        is_table = file.read(4) in Parquet.magic
+    return path.stat().st_size * (TABLE_FOLD if is_table else 1)
 
 
 def holds_steps(path: Path) -> bool:

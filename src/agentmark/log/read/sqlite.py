@@ -1,4 +1,4 @@
-"""The database of `agentmark.log.sqlite`, read without touching it."""
+"""The databases of `agentmark.log.sqlite` and of a gateway's store, read without touching them."""
 
 import sqlite3
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ from agentmark.log.read.files import shown
 from agentmark.log.read.format import Format, FormatTable, read_entry
 from agentmark.log.read.limits import LimitError
 from agentmark.log.read.meter import Meter
-from agentmark.log.sqlite import APPLICATION_ID, SCHEMA_VERSION
+from agentmark.log.sqlite_file import KINDS
 from agentmark.record import RecordError
 
 # How often a statement is interrupted to count what it does, in instructions of SQLite.
@@ -24,7 +24,7 @@ class SqliteDatabase(Format):
     """Its rows, in the order of writing."""
 
     name = "SQLite"
-    accepted = "SQLite (a database of agentmark.log.sqlite.SqliteLog)"
+    accepted = "SQLite (a database of agentmark.log.sqlite.SqliteLog, or a gateway's store)"
     magic = (b"SQLite format 3\x00",)
 
     def read_file(self, path: Path, table: FormatTable, meter: Meter) -> Iterator[Event]:
@@ -90,11 +90,12 @@ def _open(path: Path, watch: _Watch) -> sqlite3.Connection:
 
 def _check_ours(connection: sqlite3.Connection, name: str) -> None:
     application = connection.execute("PRAGMA application_id").fetchone()[0]
-    if application != APPLICATION_ID:
+    kind = next((known for known in KINDS if known.application_id == application), None)
+    if kind is None:
         raise RecordError(name, "database", f"is not AgentMark's: SQLite, with application id {application:#x}")
     version = connection.execute("PRAGMA user_version").fetchone()[0]
-    if version != SCHEMA_VERSION:
-        raise RecordError(name, "database", f"has schema {version}, this build reads {SCHEMA_VERSION}")
+    if version != kind.version:
+        raise RecordError(name, "database", f"has schema {version}, this build reads {kind.version}")
     # A view or a computed column runs what the file says, for as long as it says: only what is stored is read.
     stored = connection.execute(
         "SELECT rootpage FROM sqlite_master WHERE name = 'records' AND type = 'table'"
