@@ -10,6 +10,7 @@ from agentmark.decide.decider import Decider
 from agentmark.elicit.proposals import Proposals
 from agentmark.elicit.situation import ANSWER, Elicitor
 from agentmark.embed.session import Session
+from agentmark.keys.key import Key
 
 ROOT = Path(__file__).parents[2]
 KEY = SharedKey(bytes(range(32)))
@@ -19,8 +20,8 @@ PAYLOAD = 0x2A
 class CountingEmbedder(Embedder):
     """Gives its sessions numbers in place of random nonces, so that a test does the same in every run."""
 
-    def __init__(self, first: str) -> None:
-        super().__init__(KEY, PAYLOAD, payload_len=8, scheme="R")
+    def __init__(self, first: str, key: Key = KEY) -> None:
+        super().__init__(key, PAYLOAD, payload_len=8, scheme="R")
         self._numbers = count()
         self._first = first
 
@@ -35,9 +36,10 @@ def decider(
     session: str = "s",
     fail: Literal["open", "closed"] = "open",
     fallback: Proposals | None = None,
+    key: Key = KEY,
 ) -> Decider:
     """Without a fallback, so that a test of stated lists sees what becomes of them."""
-    return Decider(CountingEmbedder(session), elicitor, log, fail=fail, fallback=fallback)
+    return Decider(CountingEmbedder(session, key), elicitor, log, fail=fail, fallback=fallback)
 
 
 def records(log: Path) -> list[StepRecord]:

@@ -24,6 +24,7 @@ with warnings.catch_warnings():
 from harness import PAYLOAD, decider, records, verdict
 from refusals import MODES, check, each_case, family
 
+from agentmark import DisclosedSteps, MarkingKey, Verifier, disclose
 from agentmark.adapters.litellm import AgentMarkLogger, chat
 from agentmark.decide.decider import SAMPLES, Decider
 from agentmark.elicit.proposals import Proposals
@@ -294,6 +295,19 @@ def test_a_marked_agent_is_identified_and_does_what_the_unmarked_one_does(
     asked = model.bodies[::4] if stream else model.bodies
     for body, bare in zip(asked, plain.bodies, strict=True):
         assert {name: value for name, value in body.items() if name != "n"} == bare
+
+
+def test_with_a_marking_key_anyone_reads_the_identity_from_a_disclosure(client: TestClient, tmp_path: Path) -> None:
+    pytest.importorskip("nacl")
+    log, key = tmp_path / "run.jsonl", MarkingKey(bytes(range(7, 39)))
+    behind(Model())
+    marked_by(decider(log, key=key))
+    agent(client, 12)
+    written = records(log)
+    assert {record.key_id for record in written} == {key.id}
+    assert Verifier(key).verify(written).payload == PAYLOAD
+    steps = DisclosedSteps(disclose(written, key))
+    assert Verifier(steps).verify(written).payload == PAYLOAD
 
 
 @pytest.mark.parametrize("several", ["refused", "ignored"])

@@ -6,7 +6,17 @@ from typing import Any
 
 import pytest
 
-from agentmark import Embedder, SettingError, SharedKey, StepRecord, Verifier, open_log
+from agentmark import (
+    DisclosedSteps,
+    Embedder,
+    MarkingKey,
+    SettingError,
+    SharedKey,
+    StepRecord,
+    Verifier,
+    disclose,
+    open_log,
+)
 from agentmark.decide.decider import Decider
 from agentmark.elicit.errors import ElicitationError
 from agentmark.elicit.situation import ANSWER_CANDIDATE, Candidate, Elicitation, Situation
@@ -47,6 +57,24 @@ def test_a_plain_loop_is_marked_and_verified(key: SharedKey, tmp_path: Path) -> 
     assert verdict.accepted
     assert verdict.payload == 42
     assert records[0].meta == {"elicitor": "scripted", "model": "scripted"}
+
+
+def test_a_marking_key_serves_where_a_shared_key_does(tmp_path: Path) -> None:
+    """Decider and session; arguments in names too. Its log is read with the key, and by a disclosure without it."""
+    pytest.importorskip("nacl", reason="the extra `public` is not installed")
+    path, marking = tmp_path / "run.jsonl", MarkingKey.generate()
+    with Decider(Embedder(marking, 42, payload_len=8, scheme="R"), ScriptedElicitor(LIST), path) as plain:
+        for _ in range(60):
+            decision = plain.decide(TOOLS, "What next?")
+            plain.observe(decision, decision.behavior)
+    records = list(open_log(path))
+    assert {record.key_id for record in records} == {marking.id}
+    steps = DisclosedSteps(disclose(records, marking))
+    assert Verifier(marking).verify(records).as_dict() == Verifier(steps).verify(records).as_dict()
+    assert Verifier(steps).verify(records).payload == 42
+    other = MarkingKey.generate()
+    assert marking.argument_digest("s", b"{}") == marking.argument_digest("s", b"{}")
+    assert marking.argument_digest("s", b"{}") != other.argument_digest("s", b"{}")
 
 
 def test_async_decisions_carry_the_same_mark(key: SharedKey) -> None:

@@ -12,7 +12,8 @@ import pytest
 from scipy.stats import chisquare
 
 from agentmark import Decider, ElicitationError, Embedder, SettingError, SharedKey, StepRecord, Verifier
-from agentmark.decide.turn import ModelCall, Spent, Turn
+from agentmark.decide.call import ModelCall, Spent
+from agentmark.decide.turn import Turn
 from agentmark.elicit.chat import FunctionChat
 from agentmark.elicit.proposals import Proposals
 from agentmark.elicit.situation import ANSWER, OTHER, Candidate, Elicitation, Message, ToolCall
@@ -762,11 +763,11 @@ def test_a_call_that_failed_for_good_is_no_evidence() -> None:
 def test_what_is_remembered_of_a_step_is_not_what_the_model_said() -> None:
     deciding, _ = decider()
     calling_turn(deciding, Provider(), [{"role": "user", "content": "Go."}], "run")
-    kept = [made.last for made in deciding.run("run").made.values()]
+    kept = [made.last for made in deciding.run("run").memory.made.values()]
     assert kept
     assert all(decision.reply is None and decision.elicitation.proposals == () for decision in kept)
     deciding.turn(Call(Provider()))
-    assert not deciding.runs.unnamed.made
+    assert not deciding.runs.unnamed.memory.made
 
 
 def test_runs_are_forgotten_before_they_fill_the_memory() -> None:
@@ -941,7 +942,7 @@ def test_failures_of_many_turns_at_once_are_all_taken_back() -> None:
 def test_what_is_remembered_of_a_run_holds_no_reply() -> None:
     deciding, _ = decider()
     deciding.turn(Call(Provider()), session="run")
-    (made,) = deciding.run("run").made.values()
+    (made,) = deciding.run("run").memory.made.values()
     assert made.last is not None
     assert made.last.reply is None
     assert made.last.elicitation.proposals == ()

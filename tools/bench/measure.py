@@ -3,6 +3,7 @@
 import os
 import platform
 import statistics
+import subprocess
 import sys
 import tempfile
 import time
@@ -87,6 +88,17 @@ def machine() -> str:
         f"{_cpu_model()}, {os.cpu_count()} cores, {platform.system()} {platform.machine()}, "
         f"{platform.python_implementation()} {platform.python_version()}; load {load} when it began"
     )
+
+
+def commit() -> str:
+    """The commit of the package that is measured, and whether it was changed since."""
+    changed = _git("status", "--porcelain", "--", "src")
+    return (_git("rev-parse", "--short", "HEAD") or "unknown") + ("-changed" if changed else "")
+
+
+def _git(*words: str) -> str:
+    root = Path(__file__).resolve().parents[2]
+    return subprocess.run(["git", *words], cwd=root, capture_output=True, text=True, check=False).stdout.strip()
 
 
 def _cpu_model() -> str:

@@ -6,9 +6,10 @@ from contextlib import contextmanager
 from typing import Any
 
 from agentmark.adapters.side_calls import chat_reply, model_name, settings_of
+from agentmark.decide.call import ModelCall
 from agentmark.decide.decider import Decider
 from agentmark.decide.runs import ON_BEHALF_OF, PERFORMED_BY
-from agentmark.decide.turn import ModelCall, Turn
+from agentmark.decide.turn import Turn
 from agentmark.elicit.chat import ChatReply, ChatRequest, FunctionChat
 from agentmark.elicit.situation import ANSWER, Candidate, Message, ToolCall
 from agentmark.errors import MissingExtraError

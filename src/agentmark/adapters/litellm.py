@@ -10,9 +10,10 @@ from uuid import uuid4
 
 from agentmark.adapters.side_calls import settings_of
 from agentmark.adapters.streams import AsyncBuffered
+from agentmark.decide.call import ModelCall, Spent
 from agentmark.decide.decider import Decider
 from agentmark.decide.runs import ON_BEHALF_OF, PERFORMED_BY
-from agentmark.decide.turn import ModelCall, Spent, Turn
+from agentmark.decide.turn import Turn
 from agentmark.elicit.chat import ChatReply, ChatRequest, FunctionChat
 from agentmark.elicit.conversation import chat_messages, settled, texts_only, tool_definitions
 from agentmark.elicit.situation import Candidate, Message, ToolCall, whole

@@ -13,9 +13,10 @@ from typing import Any
 
 from agentmark.adapters.side_calls import begins_with, chat_reply, model_name, settings_of
 from agentmark.adapters.streams import AsyncBuffered
+from agentmark.decide.call import ModelCall, Spent
 from agentmark.decide.decider import Decider
 from agentmark.decide.runs import ON_BEHALF_OF, PERFORMED_BY
-from agentmark.decide.turn import ModelCall, Spent, Turn
+from agentmark.decide.turn import Turn
 from agentmark.elicit.chat import ChatReply, ChatRequest, FunctionChat
 from agentmark.elicit.situation import ANSWER, OTHER, Candidate, Message, ToolCall
 from agentmark.errors import MissingExtraError

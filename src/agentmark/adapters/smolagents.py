@@ -17,9 +17,9 @@ from weakref import WeakKeyDictionary
 
 from agentmark.adapters.side_calls import chat_reply, settings_of
 from agentmark.adapters.streams import Buffered
+from agentmark.decide.call import ModelCall, Spent
 from agentmark.decide.decider import Decider
 from agentmark.decide.runs import PERFORMED_BY
-from agentmark.decide.turn import ModelCall, Spent
 from agentmark.elicit.chat import ChatReply, ChatRequest, FunctionChat
 from agentmark.elicit.situation import Candidate, Message, ToolCall
 from agentmark.errors import MissingExtraError

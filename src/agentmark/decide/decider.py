@@ -15,9 +15,11 @@ from time import perf_counter
 from typing import Any, Literal, Self
 
 from agentmark.core.distribution import Rational
+from agentmark.decide.call import ModelCall
 from agentmark.decide.decision import Decision
 from agentmark.decide.desk import Desk
-from agentmark.decide.turn import ModelCall, Turn, aelicited, await_for, dialogue, elicited, only_candidate, wait_for
+from agentmark.decide.driving import aelicited, await_for, elicited, wait_for
+from agentmark.decide.turn import Turn, dialogue, only_candidate
 from agentmark.decide.writing import PATIENCE_S
 from agentmark.elicit.proposals import Proposals
 from agentmark.elicit.situation import Candidate, Candidates, Elicitation, Elicitor, Message, Situation, ToolCall

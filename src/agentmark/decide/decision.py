@@ -2,12 +2,66 @@
 
 from collections import OrderedDict
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from agentmark.elicit.situation import Elicitation
 from agentmark.embed.session import Session
 from agentmark.record import StepRecord
+
+# Conversations of a run whose decisions are remembered until it is seen what became of them.
+MAX_REMEMBERED = 128
+
+
+@dataclass(slots=True)
+class Made:
+    """What was decided from one conversation: the last decision, until it was seen what became of it, and every
+    behavior that was chosen there."""
+
+    last: "Decision | None" = None
+    behaviors: set[str] = field(default_factory=set)
+
+
+class Memory:
+    """What a run remembers of its decisions: here in memory. The gateway, which has several workers and is restarted,
+    has one that its store serves."""
+
+    def __init__(self) -> None:
+        # By the digest of the conversation that they were made from: the next request shows what became of them.
+        self.made: OrderedDict[bytes, Made] = OrderedDict()
+        # Decisions whose model call failed, by the digest of their situation: who tries again does not decide again.
+        self.failed: dict[bytes, list[Decision]] = {}
+
+    def made_at(self, place: bytes) -> Made | None:
+        """What was decided from a conversation."""
+        return self.made.get(place)
+
+    def remember_made(self, place: bytes, decision: "Decision") -> None:
+        """Several conversations of one run may begin alike: then any of the choices made there may be what one
+        shows."""
+        made = self.made.setdefault(place, Made())
+        made.last = decision.lightened()
+        if decision.behavior is not None:
+            made.behaviors.add(decision.behavior)
+        self.made.move_to_end(place)
+        while len(self.made) > MAX_REMEMBERED:
+            self.made.popitem(last=False)
+
+    def remember_failed(self, situation: bytes, decision: "Decision") -> None:
+        """The call of this decision failed, or was given up."""
+        self.failed.setdefault(situation, []).append(decision)
+
+    def take_failed(self, situation: bytes) -> "Decision | None":
+        """A decision for the same situation whose call failed: this is its retry."""
+        waiting = self.failed.get(situation)
+        return waiting.pop() if waiting else None
+
+    def forget_failed(self, *, but: bytes | None = None) -> "list[Decision]":
+        """Decisions that nobody tried again, those for one situation left out. They are not remembered any more."""
+        forgotten: list[Decision] = []
+        for situation in [situation for situation in list(self.failed) if situation != but]:
+            forgotten += self.failed.pop(situation, ())
+        return forgotten
 
 
 @dataclass(slots=True)
@@ -19,10 +73,9 @@ class Run:
     meta: Mapping[str, Any] = field(default_factory=dict)
     # Whether somebody named this run. One that nobody named may be many at once, of which nothing can be remembered.
     is_named: bool = False
-    # Decisions by the digest of the conversation that they were made from: the next request shows what became of them.
-    made: "OrderedDict[bytes, Made]" = field(default_factory=OrderedDict, repr=False)
-    # Decisions whose model call failed, by the digest of their situation: who tries again does not decide again.
-    failed: "dict[bytes, list[Decision]]" = field(default_factory=dict, repr=False)
+    memory: Memory = field(default_factory=Memory, repr=False)
+    # What the contexts of this run bind beside session and step.
+    context: Mapping[str, object] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,11 +104,8 @@ class Decision:
         stated = self.elicitation.arguments
         return None if stated is None or self.behavior is None else stated.get(self.behavior)
 
-
-@dataclass(slots=True)
-class Made:
-    """What was decided from one conversation: the last decision, until it was seen what became of it, and every
-    behavior that was chosen there."""
-
-    last: Decision | None = None
-    behaviors: set[str] = field(default_factory=set)
+    def lightened(self) -> "Decision":
+        """Without the replies: thousands of runs are remembered, and a reply may be long."""
+        said = self.elicitation
+        lighter = replace(said, proposals=None if said.proposals is None else (), replies=(), arguments=None)
+        return replace(self, elicitation=lighter, reply=None)

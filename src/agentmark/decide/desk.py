@@ -1,7 +1,7 @@
 """The desk over which every decision goes: runs, mark, log and counts. What is decided, and how, is said above it."""
 
 import secrets
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
@@ -15,7 +15,7 @@ from agentmark.decide.stats import Ledger, Stats
 from agentmark.decide.writing import LateRecordError, Writing
 from agentmark.elicit.errors import ElicitationError
 from agentmark.elicit.proposals import METHOD, Proposals, grouped
-from agentmark.elicit.situation import OTHER, Elicitation, Elicitor, one_line
+from agentmark.elicit.situation import OTHER, Elicitation, Elicitor, Proposal, one_line
 from agentmark.embed.embedder import Embedder
 from agentmark.embed.session import Session
 from agentmark.errors import SettingError
@@ -37,6 +37,7 @@ class Desk:
         fail: Literal["open", "closed"],
         meta: Mapping[str, Any] | None,
         patience_s: float,
+        ledger: Ledger | None = None,
     ) -> None:
         if patience_s <= 0:
             raise SettingError("patience_s", f"{patience_s} is not above zero")
@@ -48,7 +49,7 @@ class Desk:
         self.fallback = elicitor if isinstance(elicitor, Proposals) else fallback
         self.fail = fail
         self.refusals = Refusals()
-        self.ledger = Ledger()
+        self.ledger = Ledger() if ledger is None else ledger
         self._owns_log = isinstance(log, str | Path)
         self.log: Sink | None = LogWriter(log) if isinstance(log, str | Path) else log
         self._writing = None if self.log is None else Writing(self.log, lost=self._lost, patience_s=patience_s)
@@ -78,9 +79,10 @@ class Desk:
         """Choose from what an elicitor said, with the mark. Writes nothing: the record is in the decision."""
         names = tuple(names)
         said = {**self._meta, **run.meta, **(meta or {})}
-        drawn: Mapping[str, Any] = {}
+        context = {**(run.context or {}), **(context or {})} or None
+        groups: Mapping[str, Sequence[Proposal]] = {}
         if elicitation.proposals is not None:
-            elicitation, drawn = _listed(elicitation, names, run.session)
+            elicitation, groups = _listed(elicitation, names, run.session)
         if elicitation.weights is not None:
             try:
                 if elicitation.proposals is None:
@@ -94,7 +96,9 @@ class Desk:
                 elicitation = replace(elicitation, weights=None, fault=str(error), logged_fault=logged)
             else:
                 self.ledger.decided(choice.record, elicitation.model)
-                reply = drawn.get(choice.behavior)
+                # Of those that do what was chosen, one drawn uniformly.
+                group = groups.get(choice.behavior)
+                reply = None if not group else group[0].reply if len(group) == 1 else secrets.choice(group).reply
                 return Decision(choice.behavior, elicitation, choice.record, run, names, reply, said)
         return Decision(None, elicitation, None, run, names, meta=said)
 
@@ -114,7 +118,8 @@ class Desk:
             said = decision.elicitation
             meta = {**decision.meta, **said.as_meta()}
             did = _known(behavior, decision)
-            return decision.run.session.unmarked(did, reason=_reason(said), meta=meta).record
+            run = decision.run
+            return run.session.unmarked(did, reason=_reason(said), context=run.context, meta=meta).record
         if behavior == decision.behavior:
             return None
         if behavior is None:
@@ -131,11 +136,10 @@ class Desk:
     def void_failed(self, run: Run, *, but: bytes | None = None) -> list[StepRecord]:
         """Forget decisions whose call failed and which nobody tried again; what takes them out of the evidence."""
         records = []
-        for digest in [digest for digest in list(run.failed) if digest != but]:
-            failed = [decision for decision in run.failed.pop(digest, ()) if decision.record is not None]
-            for decision in failed:
+        for decision in run.memory.forget_failed(but=but):
+            if decision.record is not None:
                 self.ledger.unfinished(decision.elicitation.model)
-            records += [_not_enforced(decision, {}) for decision in failed]
+                records.append(_not_enforced(decision, {}))
         return records
 
     def write(self, record: StepRecord | None) -> None:
@@ -178,13 +182,14 @@ class Desk:
         self.ledger.closed()
 
 
-def _listed(elicitation: Elicitation, names: tuple[str, ...], session: Session) -> tuple[Elicitation, dict[str, Any]]:
-    """The counts of the proposals as the list; and for each behavior one reply that does it, drawn uniformly."""
+def _listed(
+    elicitation: Elicitation, names: tuple[str, ...], session: Session
+) -> tuple[Elicitation, dict[str, list[Proposal]]]:
+    """The counts of the proposals as the list; and for each behavior the replies that do it."""
     digest = session.argument_digest if elicitation.granularity == "call" else None
     groups = grouped(elicitation.proposals or (), names, digest)
-    drawn = {behavior: secrets.choice(group).reply for behavior, group in groups.items()}
     weights = {behavior: len(group) for behavior, group in groups.items()}
-    return replace(elicitation, weights=weights or None), drawn
+    return replace(elicitation, weights=weights or None), groups
 
 
 def _check_names(weights: Mapping[str, Rational], names: tuple[str, ...]) -> None:

@@ -127,6 +127,14 @@ class Ledger:
             fault = f"{EMPTY_STEPS} steps in a row left one thing to do: they carry nothing, and nobody can be named"
             self._warn("nothing to choose from", model, fault)
 
+    def undone(self, record: StepRecord, model: str) -> None:
+        """A choice was taken back before anything came of it: its record could not be kept."""
+        if record.marked:
+            with self._lock:
+                self._counts["marked"] -= 1
+                self._bits -= 0.0 if record.distribution is None else entropy(record.distribution)
+            self._meter.step("undone", "", model)
+
     def unmarked(self, reason: str, model: str, fault: str | None = None) -> None:
         """A step goes without the mark. `fault` says more than a record may, for whoever reads the program's log."""
         with self._lock:

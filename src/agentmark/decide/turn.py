@@ -8,38 +8,23 @@ The turn is written as a dialogue that yields what it wants done (`Ask`, `Elicit
 callers that wait and callers that await.
 """
 
-import asyncio
 import hashlib
 import json
-import threading
-from abc import ABC, abstractmethod
+import secrets
 from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import suppress
-from contextvars import copy_context
 from dataclasses import dataclass, replace
-from functools import partial
 from time import perf_counter
 from typing import Any, TypeVar
 
 from agentmark.core.canonical import canonical_bytes
-from agentmark.decide.decision import Decision, Made, Run
+from agentmark.decide.call import ModelCall, Spent
+from agentmark.decide.decision import Decision, Run
 from agentmark.decide.desk import Desk
+from agentmark.decide.driving import Ask, Discard, Elicit, Want, Write
 from agentmark.decide.forcing import Upstream, may_be_ours, speaks_of_the_choice
-from agentmark.elicit.chat import Chat, ChatElicitor
-from agentmark.elicit.errors import ElicitationError
+from agentmark.elicit.chat import ChatElicitor
 from agentmark.elicit.proposals import METHOD, Proposals, behavior_of
-from agentmark.elicit.situation import (
-    OTHER,
-    Candidate,
-    Elicitation,
-    Elicitor,
-    Message,
-    Proposal,
-    Situation,
-    ToolCall,
-    whole,
-)
-from agentmark.errors import SettingError
+from agentmark.elicit.situation import OTHER, Elicitation, Elicitor, Message, Proposal, Situation, ToolCall, whole
 from agentmark.record import StepRecord
 from agentmark.wire.behaviors import what_was_done
 from agentmark.wire.forcing import Rung
@@ -50,98 +35,8 @@ Result = TypeVar("Result")
 LISTS, OBEDIENCE = "lists", "obedience"
 # What it may refuse beside ways of forcing: several replies to one request.
 SEVERAL = "several replies in one"
-# Conversations of a run whose decisions are remembered until it is seen what became of them.
-MAX_REMEMBERED = 128
-
-
-@dataclass(frozen=True, slots=True)
-class Spent:
-    """What a whole turn cost: every call of the model, samples that were not used and side calls included."""
-
-    calls: int
-    input_tokens: int
-    output_tokens: int
-
-
-class ModelCall(ABC):
-    """One request of an agent to its model, as an adapter sees it. Requests and replies are the framework's own."""
-
-    # Where the request goes, and the model it names: what a refusal is remembered for.
-    upstream: str
-    model: str
-    # The request as the agent made it.
-    request: Any
-    # None where it is not known.
-    temperature: float | None = None
-    seed: int | None = None
-    # Whether tools that run at the provider are on offer: they would run once for each sample.
-    runs_hosted_tools: bool = False
-    # Why the request must not be sent several times, where there is another reason.
-    unrepeatable: str | None = None
-    # Set by the turn: whether samples are told apart by their arguments too. Then a stream shows what it does at its
-    # end, though a single call may have begun before.
-    needs_arguments: bool = False
-    # Whether the others should wait for the first sample, which puts the prompt into the provider's cache.
-    warms_cache: bool = False
-
-    @abstractmethod
-    def candidates(self) -> Sequence[Candidate]:
-        """What the request leaves to decide; nothing: it goes through untouched."""
-
-    @abstractmethod
-    def conversation(self) -> Sequence[Message]:
-        """The conversation as elicitors read it."""
-
-    @abstractmethod
-    def read(self, reply: Any) -> Sequence[ToolCall]:
-        """The calls that a reply makes. Of a live stream, it is not asked."""
-
-    def as_done(self, calls: Sequence[ToolCall]) -> Sequence[ToolCall]:
-        """What became of the calls that the agent's model made last, where the framework keeps a person's edit apart
-        from the conversation."""
-        return calls
-
-    def forced(self, behavior: str, rung: Rung) -> Any | None:
-        """The request with one way to go, its tools untouched; None if there is no such way here."""
-        return None
-
-    def several(self, count: int) -> Any | None:
-        """The request for so many replies in one, which reads the prompt once; None if there is no such way here."""
-        return None
-
-    def split(self, reply: Any) -> Sequence[Any]:
-        """A reply of several as so many replies, in order."""
-        return [reply]
-
-    def chat(self) -> Chat | None:
-        """The agent's own model, lent for side calls: the same client, host, model and credentials."""
-        return None
-
-    def tokens(self, reply: Any) -> tuple[int | None, int | None]:
-        """What a reply says of its cost: tokens read, tokens written."""
-        return None, None
-
-    def charged(self, reply: Any, spent: Spent) -> Any:
-        """The reply with the usage of the whole turn, where the framework adds up what its replies say."""
-        return reply
-
-    def is_live(self, reply: Any) -> bool:
-        """Whether a reply is a stream of which the rest is still to come: then the adapter finishes the turn."""
-        return False
-
-    def discard(self, reply: Any) -> None:  # noqa: B027 (most replies need no closing)
-        """Let go of a sample that is not used: close its stream."""
-
-    async def adiscard(self, reply: Any) -> None:
-        self.discard(reply)
-
-    def send(self, request: Any, *, sampled: bool) -> Any:
-        """Ask the model. `sampled`: a stream is read until it has shown what it does."""
-        raise NotImplementedError(f"{type(self).__name__} is asked asynchronously")
-
-    async def asend(self, request: Any, *, sampled: bool) -> Any:
-        """The same for callers that await."""
-        raise NotImplementedError(f"{type(self).__name__} is asked synchronously")
+# Why a decision was undone.
+NOT_KEPT = "its record could not be kept"
 
 
 @dataclass(slots=True)
@@ -162,12 +57,15 @@ class Turn:
             return None
         self.is_open = False
         decision = self.decision
-        done = None if calls is None else what_was_done(calls, decision.behavior)
+        done = None if calls is None else shown(calls, decision, decision.behavior)
         if decision.record is not None and done is not None:
             is_obeyed = done == decision.behavior
             if is_obeyed:
                 _remember_made(decision.run, self.place, decision)
-            if self.desk.refusals.count(self.upstream, OBEDIENCE, failed=not is_obeyed):
+            # A sample shows what it does before it is chosen: it says nothing of the model's obedience.
+            if decision.elicitation.proposals is None and self.desk.refusals.count(
+                self.upstream, OBEDIENCE, failed=not is_obeyed
+            ):
                 self.desk.ledger.fell_back("forcing is given up", self.upstream[1], "the model goes its own way")
         return self.desk.outcome(decision, done)
 
@@ -180,183 +78,7 @@ class Turn:
         await self.desk.awrite(self.outcome(calls))
 
 
-# --- what a turn wants done ----------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Ask:
-    """Ask the model, all requests at once. The answer is a list of replies and errors."""
-
-    requests: Sequence[Any]
-    sampled: bool = False
-    first_alone: bool = False
-    at_once: bool = True
-
-
-@dataclass(frozen=True, slots=True)
-class Elicit:
-    """Ask an elicitor for the list. The answer is its elicitation."""
-
-    elicitor: Elicitor
-    situation: Situation
-
-
-@dataclass(frozen=True, slots=True)
-class Write:
-    """Log a record."""
-
-    record: StepRecord | None
-
-
-@dataclass(frozen=True, slots=True)
-class Discard:
-    """Let go of replies that are not used."""
-
-    replies: Sequence[Any]
-
-
-Dialogue = Generator[Ask | Elicit | Write | Discard, Any, Turn]
-
-
-def wait_for(dialogue: Dialogue, desk: Desk, call: ModelCall) -> Turn:
-    """Do what a turn wants, in this thread and, for samples, in some beside it."""
-    answer: Any = None
-    try:
-        while True:
-            wanted = dialogue.send(answer)
-            if isinstance(wanted, Ask):
-                answer = _ask(wanted, call)
-            elif isinstance(wanted, Elicit):
-                answer = elicited(wanted.elicitor, wanted.situation)
-            elif isinstance(wanted, Write):
-                desk.write(wanted.record)
-            else:
-                for reply in wanted.replies:
-                    # A stream that cannot be closed ends by itself; the agent has its reply.
-                    with suppress(Exception):
-                        call.discard(reply)
-    except StopIteration as done:
-        turn: Turn = done.value
-        return turn
-    finally:
-        dialogue.close()
-
-
-async def await_for(dialogue: Dialogue, desk: Desk, call: ModelCall) -> Turn:
-    """The same on the event loop."""
-    answer: Any = None
-    try:
-        while True:
-            wanted = dialogue.send(answer)
-            if isinstance(wanted, Ask):
-                answer = await _ask_async(wanted, call)
-            elif isinstance(wanted, Elicit):
-                answer = await aelicited(wanted.elicitor, wanted.situation)
-            elif isinstance(wanted, Write):
-                await desk.awrite(wanted.record)
-            else:
-                for reply in wanted.replies:
-                    with suppress(Exception):
-                        await call.adiscard(reply)
-    except StopIteration as done:
-        turn: Turn = done.value
-        return turn
-    finally:
-        dialogue.close()
-
-
-def _ask(ask: Ask, call: ModelCall) -> list[Any]:
-    def attempt(request: Any) -> Any:
-        try:
-            return call.send(request, sampled=ask.sampled)
-        except Exception as error:
-            return error
-
-    alone = 1 if ask.first_alone or len(ask.requests) == 1 else 0
-    outcomes = [attempt(request) for request in ask.requests[:alone]]
-    others = ask.requests[alone:]
-    if not others or (outcomes and isinstance(outcomes[0], Exception)):
-        return outcomes
-    if not ask.at_once:
-        return outcomes + [attempt(request) for request in others]
-    return outcomes + _all_of([partial(attempt, request) for request in others])
-
-
-def _all_of(attempts: Sequence[Callable[[], Any]]) -> list[Any]:
-    """What all of them come to, at once. In threads of their own, which an interrupt does not wait for; where none can
-    be started, because there are too many or the interpreter is ending, one after the other here."""
-    outcomes: list[Any] = [None] * len(attempts)
-
-    def make(number: int) -> None:
-        try:
-            outcomes[number] = attempts[number]()
-        except BaseException as error:
-            outcomes[number] = error
-
-    threads: list[threading.Thread] = []
-    with suppress(RuntimeError):
-        for number in range(len(attempts)):
-            # Each in a copy of this context: frameworks keep their configuration there.
-            thread = threading.Thread(target=copy_context().run, args=(make, number), daemon=True)
-            thread.start()
-            threads.append(thread)
-    for number in range(len(threads), len(attempts)):
-        make(number)
-    for thread in threads:
-        thread.join()
-    for outcome in outcomes:
-        if isinstance(outcome, BaseException) and not isinstance(outcome, Exception):
-            raise outcome
-    return outcomes
-
-
-async def _ask_async(ask: Ask, call: ModelCall) -> list[Any]:
-    async def attempt(request: Any) -> Any:
-        try:
-            return await call.asend(request, sampled=ask.sampled)
-        except Exception as error:
-            return error
-
-    alone = 1 if ask.first_alone or len(ask.requests) == 1 else 0
-    outcomes = [await attempt(request) for request in ask.requests[:alone]]
-    others = ask.requests[alone:]
-    if not others or (outcomes and isinstance(outcomes[0], Exception)):
-        return outcomes
-    if not ask.at_once:
-        return outcomes + [await attempt(request) for request in others]
-    return outcomes + list(await asyncio.gather(*[attempt(request) for request in others]))
-
-
-def elicited(elicitor: Elicitor, situation: Situation) -> Elicitation:
-    """What an elicitor says; one that fails has said why."""
-    try:
-        return elicitor.elicit(situation)
-    except SettingError:
-        raise
-    except Exception as error:
-        return _failed(error, elicitor)
-
-
-async def aelicited(elicitor: Elicitor, situation: Situation) -> Elicitation:
-    """The same on the event loop."""
-    try:
-        return await elicitor.aelicit(situation)
-    except SettingError:
-        raise
-    except Exception as error:
-        return _failed(error, elicitor)
-
-
-def _failed(error: Exception, elicitor: Elicitor) -> Elicitation:
-    """An upstream that failed, or an elicitor that did, as what it said."""
-    model = str(getattr(getattr(elicitor, "endpoint", None), "model", "none"))
-    if isinstance(error, ElicitationError):
-        return Elicitation(method=elicitor.name, model=model, fault=error.fault, logged_fault=error.logged)
-    logged = f"the elicitor raised {type(error).__name__}"
-    return Elicitation(method=elicitor.name, model=model, fault=repr(error), logged_fault=logged)
-
-
-# --- the turn itself -----------------------------------------------------------------------------------------------
+Dialogue = Generator[Want, Any, Turn]
 
 
 def dialogue(desk: Desk, call: ModelCall, run: Run, meta: Mapping[str, Any] | None = None) -> Dialogue:
@@ -383,7 +105,7 @@ class _Dialogue:
             reply = yield from self._as_the_agent_asked()
             return Turn(reply, self.desk, self.upstream)
         self.situation = situation
-        self.place = self._safely("the conversation cannot be read", lambda: _digest(situation.messages), b"")
+        self.place = self._safely("the conversation cannot be read", lambda: place_of(situation.messages), b"")
         edited = self._safely("the conversation cannot be read", self._look_back, None)
         yield Write(edited)
         if isinstance(self.desk.elicitor, Proposals) or self._is_past_stating():
@@ -452,27 +174,20 @@ class _Dialogue:
         """See in the conversation whether somebody changed what the agent did last; what is then to be logged."""
         if not self.run.is_named:
             return None
-        before, calls = _last_turn(self.situation.messages)
-        made = self.run.made.get(_digest(before))
-        if made is None or made.last is None or not calls:
+        before, calls = last_turn(self.situation.messages)
+        made = self.run.memory.made_at(place_of(before)) if calls else None
+        if made is None or made.last is None:
             return None
         decision, done = made.last, self.call.as_done(calls)
         if any(call.name not in decision.names for call in done):
             return None
-        seen = [behavior for behavior in made.behaviors if self._shown(done, decision, behavior) == behavior]
+        seen = [behavior for behavior in made.behaviors if shown(done, decision, behavior) == behavior]
         if seen and decision.behavior not in seen:
             # Another conversation that began alike: this one was not changed either.
             return None
         # Seen once, it is settled: what is changed afterwards is history.
         made.last = None
-        return None if seen else self.desk.edit(decision, self._shown(done, decision, decision.behavior))
-
-    def _shown(self, calls: Sequence[ToolCall], decision: Decision, chosen: str | None) -> str:
-        """What these calls do, in the words in which that decision was made."""
-        if decision.elicitation.proposals is None:
-            return what_was_done(calls, chosen)
-        by_call = decision.elicitation.granularity == "call"
-        return behavior_of(calls, frozenset(decision.names), self.run.session.argument_digest if by_call else None)
+        return None if seen else self.desk.edit(decision, shown(done, decision, decision.behavior))
 
     def _as_the_agent_asked(self) -> Generator[Ask, Any, Any]:
         [outcome] = yield Ask([self.call.request])
@@ -523,10 +238,16 @@ class _Dialogue:
             self.desk.leave(decision)
             return (yield from self._finished(replies[0], decision))
         chosen = decision.reply
-        yield Write(decision.record)
+        if not (yield Write(decision.record, decision, self.place)):
+            # Any of the samples is as good; and what the mark chose is not what is done, as far as chance goes.
+            chosen, decision = secrets.choice(replies), self._undone(decision)
         yield Discard([reply for reply in replies if reply is not chosen])
-        _remember_made(self.run, self.place, decision)
-        return Turn(self._charged(chosen), self.desk, self.upstream, decision, self.place)
+        turn = Turn(self._charged(chosen), self.desk, self.upstream, decision, self.place)
+        if decision.record is not None:
+            turn.is_open = call.is_live(chosen)
+            if not turn.is_open:
+                _remember_made(self.run, self.place, decision)
+        return turn
 
     def _samples(self, settings: Proposals) -> Generator[Ask, Any, list[Any]]:
         """Replies and errors, as many as are wanted: in one call where the provider has that, else in one call each."""
@@ -584,6 +305,18 @@ class _Dialogue:
             undecided = replace(said, weights=None, proposals=None, fault=repr(error), logged_fault=logged)
             return Decision(None, undecided, None, self.run, tuple(names), meta={**self.run.meta, **(self.meta or {})})
 
+    def _undone(self, decision: Decision) -> Decision:
+        """The decision, not made: its record is lost, and a mark that no log shows is none."""
+        if decision.record is not None:
+            self.desk.ledger.undone(decision.record, self.call.model)
+        self.desk.ledger.unmarked(NOT_KEPT, self.call.model)
+        said = replace(decision.elicitation, weights=None, fault=NOT_KEPT)
+        return replace(decision, behavior=None, elicitation=said, record=None)
+
+    def _unrecorded(self, decision: Decision) -> Dialogue:
+        reply = yield from self._as_the_agent_asked()
+        return Turn(self._charged(reply), self.desk, self.upstream, decision, self.place)
+
     def _left_to_the_agent(self, decision: Decision) -> Dialogue:
         self.desk.leave(decision)
         reply = yield from self._as_the_agent_asked()
@@ -592,15 +325,15 @@ class _Dialogue:
     # --- stated lists ---
 
     def _from_a_stated_list(self, elicitor: Elicitor) -> Dialogue:
-        key = _digest([*self.situation.messages, {"names": self.situation.names}])
+        key = place_of([*self.situation.messages, {"names": self.situation.names}])
         for record in self.desk.void_failed(self.run, but=key):
             yield Write(record)
         # A retry of a call that failed: what was decided then is what is done now.
-        waiting = self.run.failed.get(key)
-        decision = waiting.pop() if waiting else None
+        decision = self.run.memory.take_failed(key)
         if decision is None:
             decision = yield from self._decided(elicitor)
-            yield Write(decision.record)
+            if not (yield Write(decision.record, decision, self.place)):
+                return (yield from self._unrecorded(self._undone(decision)))
         if decision.behavior is None:
             if self.desk.fallback is not None:
                 fault = decision.elicitation.fault or "no list"
@@ -611,7 +344,7 @@ class _Dialogue:
             reply = yield from self._forced(decision.behavior)
         except BaseException:
             # Also one that was cancelled, by a time limit of the agent's for instance: nothing was done.
-            self.run.failed.setdefault(key, []).append(decision)
+            self.run.memory.remember_failed(key, decision)
             raise
         return (yield from self._finished(reply, decision))
 
@@ -689,35 +422,27 @@ def only_candidate(situation: Situation) -> Elicitation:
     return Elicitation(method="only candidate", model="none", weights={situation.names[0]: 1})
 
 
+def shown(calls: Sequence[ToolCall], decision: Decision, chosen: str | None) -> str:
+    """What these calls do, in the words in which that decision was made."""
+    if decision.elicitation.proposals is None:
+        return what_was_done(calls, chosen)
+    by_call = decision.elicitation.granularity == "call"
+    digest = decision.run.session.argument_digest if by_call else None
+    return behavior_of(calls, frozenset(decision.names), digest)
+
+
 def _remember_made(run: Run, place: bytes, decision: Decision) -> None:
-    """Several conversations of one run may begin alike: then any of the choices made there may be what one shows.
-
-    A run that nobody named may be many at once, of which nothing can be told.
-    """
-    if not run.is_named:
-        return
-    made = run.made.setdefault(place, Made())
-    made.last = _lightened(decision)
-    if decision.behavior is not None:
-        made.behaviors.add(decision.behavior)
-    run.made.move_to_end(place)
-    while len(run.made) > MAX_REMEMBERED:
-        run.made.popitem(last=False)
+    """A run that nobody named may be many at once, of which nothing can be told."""
+    if run.is_named:
+        run.memory.remember_made(place, decision)
 
 
-def _lightened(decision: Decision) -> Decision:
-    """Without the replies: thousands of runs are remembered, and a reply may be long."""
-    said = decision.elicitation
-    lighter = replace(said, proposals=None if said.proposals is None else (), replies=(), arguments=None)
-    return replace(decision, elicitation=lighter, reply=None)
-
-
-def _digest(messages: Sequence[Mapping[str, Any]]) -> bytes:
-    """Equal for equal messages. Kept in memory only."""
+def place_of(messages: Sequence[Mapping[str, Any]]) -> bytes:
+    """Equal for equal messages. Whoever has it can try messages that it may be of: it is not for logs."""
     return hashlib.blake2b(json.dumps(messages, sort_keys=True, default=str).encode(), digest_size=16).digest()
 
 
-def _last_turn(messages: Sequence[Message]) -> tuple[Sequence[Message], list[ToolCall]]:
+def last_turn(messages: Sequence[Message]) -> tuple[Sequence[Message], list[ToolCall]]:
     """What the agent's model called last, as the conversation has it now, and what was said before."""
     end = len(messages)
     while end and messages[end - 1].get("role") != "assistant":

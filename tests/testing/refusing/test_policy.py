@@ -31,6 +31,17 @@ def test_what_is_sampled_is_what_is_stated() -> None:
     assert distance < 0.025
 
 
+def test_tools_of_a_server_are_known_by_their_last_part() -> None:
+    request = request_for(Errand(1))
+    served = replace(request, tools=tuple([replace(tool, name=f"mcp__shop__{tool.name}") for tool in request.tools]))
+    plain, prefixed = distribution(request, AUTO), distribution(served, AUTO)
+    assert prefixed == {tuple([f"mcp__shop__{name}" for name in behavior]): share for behavior, share in plain.items()}
+    called = [
+        call for reply in replies(replace(served, count=50), None, PLAIN, random.Random(1)) for call in reply.calls
+    ]
+    assert {call.arguments["city"] for call in called if call.name == "mcp__shop__deliver_to"} == {Errand(1).order.city}
+
+
 def test_a_temperature_sharpens() -> None:
     request = replace(request_for(Errand(1)), count=500, parallel=False)
     likeliest = max(distribution(request, AUTO).items(), key=lambda pair: pair[1])[0]

@@ -94,10 +94,12 @@ def distribution(request: Request, choice: Choice) -> dict[Behavior, float]:
     singles = _generic_weights(request) if progress is None else progress.weights()
     if progress is not None and _FINAL_ANSWER in offered:
         singles |= {_FINAL_ANSWER: singles[""], "": 0.0}
-    weights: dict[Behavior, float] = {(name,): singles.get(name, 0.0) for name in offered}
+    offered_as = {name if progress is None else known_as(name): name for name in offered}
+    weights: dict[Behavior, float] = {(name,): singles.get(name, 0.0) for name in offered_as}
     weights[ANSWERING] = singles[""]
     if progress is not None and request.parallel:
         weights |= _pairs(progress, weights)
+    weights = {tuple([offered_as[name] for name in behavior]): weight for behavior, weight in weights.items()}
     open_ = {
         behavior: weight
         for behavior, weight in weights.items()
@@ -109,6 +111,11 @@ def distribution(request: Request, choice: Choice) -> dict[Behavior, float]:
     # Nothing that is left open makes sense; what is demanded is done all the same.
     demanded = [behavior for behavior in open_ if behavior != ANSWERING] if choice.is_forced else [ANSWERING]
     return {behavior: 1 / len(demanded) for behavior in demanded or [ANSWERING]}
+
+
+def known_as(name: str) -> str:
+    """The errand's name of a tool: agents that have it from a server write the server's name before it."""
+    return name.rpartition("__")[2]
 
 
 def _pairs(progress: Progress, weights: Mapping[Behavior, float]) -> dict[Behavior, float]:
@@ -223,6 +230,7 @@ def _drawn(weights: Mapping[Behavior, float], temperature: float | None, rng: ra
 def _arguments(
     name: str, schema: Mapping[str, Any], progress: Progress | None, taken: Sequence[Any], rng: random.Random
 ) -> dict[str, Any]:
+    name = known_as(name)
     if progress is not None and name in ("search", "price", "add"):
         left = [item for item in progress.left(name) if not any(item in str(value) for value in taken)]
         item = rng.choice(left or list(progress.order.items))

@@ -58,11 +58,18 @@ class RefusingProvider(LoopbackServer):
     """
 
     def __init__(
-        self, profile: str | Profile = "plain", *, seed: int = 0, api_key: str | None = None, delay_s: float = 0.0
+        self,
+        profile: str | Profile = "plain",
+        *,
+        seed: int = 0,
+        api_key: str | None = None,
+        delay_s: float = 0.0,
+        keep: int | None = None,
     ) -> None:
         """`profile` is one of `PROFILES`, or its name. The same requests with the same seed have the same replies.
 
-        With `api_key`, requests that do not carry it are refused. `delay_s` is how long each request takes.
+        With `api_key`, requests that do not carry it are refused. `delay_s` is how long each request takes. `keep` is
+        how many requests it remembers, for one that runs for long: by default all of them.
         """
         super().__init__(self._answer)
         self.profile = PROFILES[profile] if isinstance(profile, str) else profile
@@ -72,6 +79,8 @@ class RefusingProvider(LoopbackServer):
         self._api_key = api_key
         self._delay_s = delay_s
         self._seed = seed
+        self._remembers = keep
+        self._count = 0
         self._lock = threading.Lock()
         # How often each request came before, so that a repeated one is a fresh draw; and what caches would hold.
         self._asked_before: Counter[str] = Counter()
@@ -113,7 +122,9 @@ class RefusingProvider(LoopbackServer):
         path, body = asked.path.partition("?")[0], asked.body
         with self._lock:
             self.requests.append(Seen(asked.path, asked.headers, body or {}))
-            number = len(self.requests)
+            self._count += 1
+            number = self._count
+            self._forget()
         api = next((api for ending, api in _ROUTES if path.endswith(ending)), None)
         if body is None:
             return self._refuse(api or openai_chat, Refused(400, "We could not parse the JSON body of your request."))
@@ -122,6 +133,17 @@ class RefusingProvider(LoopbackServer):
         if refused is not None:
             return self._refuse(api or openai_chat, refused, body, path)
         return self._elsewhere(path, body) if api is None else self._complete(api, body, asked.path)
+
+    def _forget(self) -> None:
+        """Let go of what is older than is to be remembered. Called with the lock held."""
+        if self._remembers is None:
+            return
+        for kept in (self.requests, self.refused, self.usage, self._prefixes, self._cached):
+            if len(kept) > 2 * self._remembers:
+                del kept[: -self._remembers]
+        for known in (self._kept, self._asked_before):
+            while len(known) > 2 * self._remembers:
+                del known[next(iter(known))]
 
     def _elsewhere(self, path: str, body: Body) -> Said:
         """Routes that lead to no conversation."""
