@@ -11,7 +11,7 @@ from support import marked_log
 
 from agentmark import Embedder, Registry, SharedKey, Verifier, open_log
 from agentmark.core.distribution import BehaviorDistribution
-from agentmark.demo import courier, run
+from agentmark.demo import courier, run, third_party
 from agentmark.demo.assistant import Ending, Episode
 from agentmark.demo.courier import Planner, State, Town, options, run_episode
 from agentmark.demo.model_page import render_model_page
@@ -22,6 +22,7 @@ from agentmark.demo.tenants import SESSIONS_PER_TENANT, SHORT_PER_TENANT, SHORT_
 from agentmark.demo.text import render_text
 from agentmark.errors import SettingError
 from agentmark.policies import BaselineSession
+from agentmark.verify.intake import Outcome
 
 
 class Watched:
@@ -58,6 +59,46 @@ def test_a_small_demo_marks_damages_and_reads_back(tmp_path: Path, monkeypatch: 
     page = render_page(result, "agentmark")
     assert page.count("<svg") == 4, "two charts, each for a screen and for a phone"
     check_inert(page)
+
+
+def test_the_last_act_reads_without_the_secret_and_catches_the_forger(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("nacl", reason="the extra `public` is not installed")
+    monkeypatch.setattr(run, "TOWNS", 8)
+    monkeypatch.setattr(run, "RUNS_PER_TOWN", 1)
+    result = run.run_demo(tmp_path / "demo", seed=3, progress=Watched())
+    act = result.third_party
+    assert act is not None
+    assert act.held
+    assert act.verdict.payload == result.payload, "the identity, with no registry and no secret"
+    assert act.by_secret.identity == run.FRAMED, "the forgery is perfect: the secret itself believes it"
+    assert act.by_disclosure.found == ()
+    assert act.by_disclosure.counts[Outcome.ALTERED] == act.changed > 20
+    words = "\n".join(render_text(result, "agentmark"))
+    assert f"{act.changed} records are not those that were disclosed" in " ".join(words.split())
+    page = render_page(result, "agentmark")
+    assert "it is caught" in check_inert(page).text
+    # Again in the same folder, with keys of its own.
+    again = run.run_demo(tmp_path / "demo", seed=3, progress=Watched())
+    assert again.third_party is not None
+    assert again.third_party.held
+
+
+def test_without_the_extra_the_last_act_is_left_out_and_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(third_party, "find_spec", lambda name: None)
+    monkeypatch.setattr(run, "TOWNS", 8)
+    monkeypatch.setattr(run, "RUNS_PER_TOWN", 1)
+    result = run.run_demo(tmp_path / "demo", seed=3, progress=Watched())
+    assert result.third_party is None
+    assert not (tmp_path / "demo" / third_party.MARKING_KEY).exists()
+    said = "\n".join(render_text(result, "agentmark"))
+    assert "Left out: a third party" in said
+    assert third_party.REMEDY in said
+    assert "--disclosure" not in said, "nor is it advised to try it"
+    assert "the package for them is not installed" in check_inert(render_page(result, "agentmark")).text
 
 
 HOSTILE = "</td><script>alert(1)</script>\u202e\u2066\x1b[2J\x9b\n<img src=//x onerror=y>"

@@ -58,8 +58,16 @@ def test_the_commands_work_as_printed(tmp_path: Path, monkeypatch: pytest.Monkey
     result = run.run_demo(Path("-a 'folder'"), seed=2, progress=Silent())
     program = own_command()
     commands = printed_commands("\n".join(render_text(result, program)), program)
-    assert len(commands) == len(result.next_steps) == 6
+    with_third_party = result.third_party is not None
+    assert len(commands) == len(result.next_steps) == (9 if with_third_party else 6)
     check_answers(commands, tmp_path)
+    if with_third_party:
+        public, page, forged = [paste(command, tmp_path) for command in commands[6:]]
+        assert public.returncode == page.returncode == 0, public.stderr + page.stderr
+        assert public.stdout.startswith("Attributed to payload")
+        assert "judged again" in page.stdout
+        assert forged.returncode == 1, forged.stderr
+        assert "altered since it was disclosed" in forged.stdout
     tenants = paste(commands[5], tmp_path)
     assert tenants.returncode == 0, tenants.stderr
     for tenant in run.TENANTS:

@@ -109,6 +109,7 @@ def _entry_altered(**changes: Any) -> dict[str, Any]:
         (_altered(agentmark_disclosure=2), "the version"),
         (_altered(agentmark_disclosure=True), "the version"),
         (_altered(more=1), "members that are none"),
+        (_altered(public_key=KEY.public.as_dict() | {"note": "unsigned"}), "public_key has members that are none"),
         ({name: value for name, value in DISCLOSURE.as_dict().items() if name != "proof"}, "has no proof"),
         (_altered(public_key=OTHER.public.as_dict()), "was altered, or is not by the holder"),
         (_altered(public_key=OTHER.public.as_dict() | {"id": KEY.id}), "its id is not"),

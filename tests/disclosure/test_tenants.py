@@ -1,5 +1,6 @@
 """The registry of public keys."""
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -39,6 +40,23 @@ def test_a_name_has_one_key_at_a_time_and_a_key_one_name() -> None:
         tenants.register(" acme", SECOND)
     with pytest.raises(RegistryError, match="no key here"):
         tenants.revoke("other")
+
+
+def test_a_name_may_have_had_several_keys() -> None:
+    tenants = Tenants()
+    tenants.register("acme", FIRST)
+    assert tenants.revoke("acme").public_key == FIRST
+    tenants.register("acme", SECOND)
+    with pytest.raises(RegistryError, match="on record for 'acme'"):
+        tenants.register("acme", FIRST)
+    assert tenants.revoke("acme").public_key == SECOND
+    assert [tenant.revoked_at is not None for tenant in tenants] == [True, True]
+
+
+def test_a_large_registry_is_entered_in_its_length() -> None:
+    made_up = [Tenant(f"t{i}", replace(FIRST, id=f"{i:032x}"), "2026-01-01") for i in range(20_000)]
+    tenants = Tenants(made_up)
+    assert tenants.with_key(f"{19_999:032x}") == made_up[-1]
 
 
 def test_keys_that_were_on_record_at_a_time() -> None:

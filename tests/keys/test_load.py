@@ -21,6 +21,20 @@ def test_the_file_says_which_kind_of_key_it_holds(tmp_path: Path) -> None:
     assert load_key(tmp_path / "marking.json") == marking
 
 
+def test_a_shared_key_is_not_looked_for_in_files_of_the_other_kind(tmp_path: Path) -> None:
+    key = MarkingKey.generate()
+    key.save(tmp_path / "marking.json")
+    with pytest.raises(KeyFileError, match=r"is a marking key.*MarkingKey\.load"):
+        SharedKey.load(tmp_path / "marking.json")
+    SharedKey.generate().save(tmp_path / "shared.json")
+    with pytest.raises(KeyFileError, match="is not a marking key file"):
+        MarkingKey.load(tmp_path / "shared.json")
+    key.public.save(tmp_path / "marking.pub.json")
+    (tmp_path / "marking.pub.json").chmod(0o600)
+    with pytest.raises(KeyFileError, match="is a public key, which has no secret"):
+        SharedKey.load(tmp_path / "marking.pub.json")
+
+
 def test_a_public_key_is_none_to_mark_or_read_with(tmp_path: Path) -> None:
     MarkingKey.generate().public.save(tmp_path / "marking.pub.json")
     with pytest.raises(KeyFileError, match=r"marking\.pub\.json: is a public key"):

@@ -1,6 +1,7 @@
 """Marking keys and their public halves: what they say, and what is refused."""
 
 import copy
+import hashlib
 import json
 import pickle
 from pathlib import Path
@@ -12,6 +13,7 @@ from vrf_examples import SMALL_ORDER
 pytest.importorskip("nacl", reason="the extra `public` is not installed")
 
 from agentmark.core import ecvrf
+from agentmark.core.edwards25519 import BASE, ORDER, encode_point, multiply_sum
 from agentmark.core.public_step import step_input, step_key_of
 from agentmark.keys import public
 from agentmark.keys.errors import KeyFileError
@@ -19,6 +21,7 @@ from agentmark.keys.marking import MarkingKey
 from agentmark.keys.public import PublicKey
 from agentmark.keys.shared import SharedKey
 from agentmark.keys.signing import SigningKey
+from agentmark.keys.vrf import VrfSecret, encode_to_curve
 
 SECRET = bytes(range(7, 39))
 CONTEXT = bytes(range(32))
@@ -58,6 +61,34 @@ def test_one_secret_has_nothing_in_common_across_its_uses() -> None:
     assert marking.step_key(CONTEXT, 16) != shared.step_key(CONTEXT, 16)
     assert not marking.id.startswith(shared.id)
     assert marking.derive("acme").id != MarkingKey(shared.derive("acme")._secret).id
+
+
+def scalar_from(signature: bytes, public_key: bytes, message: bytes, proof: bytes) -> int:
+    """What a signature of Ed25519 and a proof say of their secret scalar if one seed made both, and the message is the
+    point that the proof is about: their nonces are then the same hash, r. S = r + h x and s = r + c x give x."""
+    hashed = int.from_bytes(hashlib.sha512(signature[:32] + public_key + message).digest(), "little")
+    challenge, response = int.from_bytes(proof[32:48], "little"), int.from_bytes(proof[48:], "little")
+    difference = int.from_bytes(signature[32:], "little") - response
+    return difference * pow(hashed - challenge, -1, ORDER) % ORDER
+
+
+def test_one_seed_for_signatures_and_proofs_would_give_the_secret_away() -> None:
+    """The attack, carried out on a seed that serves for both; and on a marking key and a signing key of one secret,
+    whose seeds are their own."""
+    signing = pytest.importorskip("cryptography.hazmat.primitives.asymmetric.ed25519")
+    alpha = b"whatever may be asked"
+
+    def gives_away(seed_of_signatures: bytes, proving: VrfSecret) -> bool:
+        message = encode_to_curve(proving.public_key, alpha)
+        signer = signing.Ed25519PrivateKey.from_private_bytes(seed_of_signatures)
+        public_key = signer.public_key().public_bytes_raw()
+        found = scalar_from(signer.sign(message), public_key, message, proving.prove(alpha))
+        return encode_point(multiply_sum((found, BASE))) == proving.public_key
+
+    assert gives_away(SECRET, VrfSecret(SECRET))
+    marking = MarkingKey(SECRET)
+    assert marking.public.point != VrfSecret(SECRET).public_key
+    assert not gives_away(SECRET, marking._vrf)
 
 
 def test_keys_of_tenants_are_their_own() -> None:

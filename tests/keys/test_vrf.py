@@ -1,5 +1,7 @@
 """The secret side on libsodium: the RFC's proofs, and the same answers as the plain check."""
 
+import copy
+import pickle
 from random import Random
 
 import pytest
@@ -11,7 +13,7 @@ from agentmark.core.ecvrf import PROOF_SIZE
 
 pytest.importorskip("nacl", reason="the extra `public` is not installed")
 
-from agentmark.keys import vrf
+from agentmark.keys import public, vrf
 from agentmark.keys.vrf import VrfSecret
 
 
@@ -67,7 +69,36 @@ def test_both_checks_say_the_same_of_ten_thousand_proofs() -> None:
 def test_gammas_of_small_order_and_second_spellings_are_refused(gamma: bytes) -> None:
     example = EXAMPLES[0]
     assert not vrf.has_prime_order(gamma)
+    assert not public.is_public_key(gamma)
     assert vrf.proof_output(example.public_key, example.alpha, gamma + example.proof[32:]) is None
+
+
+def test_a_flipped_bit_anywhere_in_a_proof_or_a_key_is_refused() -> None:
+    example = EXAMPLES[1]
+    for place in range(8 * PROOF_SIZE):
+        proof = bytearray(example.proof)
+        proof[place // 8] ^= 1 << place % 8
+        assert vrf.proof_output(example.public_key, example.alpha, bytes(proof)) is None
+    for place in range(256):
+        key = bytearray(example.public_key)
+        key[place // 8] ^= 1 << place % 8
+        point = bytes(key)
+        assert not public.is_public_key(point) or vrf.proof_output(point, example.alpha, example.proof) is None
+
+
+def test_both_say_the_same_of_public_keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    random = Random(6)
+    small = [ed.decode_point(text) for text in SMALL_ORDER]
+    texts = [b"", b"\0" * 31, b"\0" * 33, *SMALL_ORDER, *[random.randbytes(32) for _ in range(40)]]
+    for point in small:
+        assert point is not None
+        texts.append(ed.encode_point(ed.add(ed.BASE, point)))
+    texts += [VrfSecret(random.randbytes(32)).public_key for _ in range(5)]
+    with_sodium = [public.is_public_key(text) for text in texts]
+    monkeypatch.setattr("agentmark.keys.public.find_spec", lambda name: None)
+    assert [public.is_public_key(text) for text in texts] == with_sodium
+    assert all(with_sodium[-5:])
+    assert not any(with_sodium[:11])
 
 
 @pytest.mark.parametrize("numbers", [bytes(48), bytes(16) + b"\1" + bytes(31), b"\1" + bytes(47)])
@@ -81,4 +112,8 @@ def test_proofs_with_zeros_get_the_same_answer(numbers: bytes) -> None:
 
 def test_a_secret_does_not_show() -> None:
     example = EXAMPLES[0]
-    assert example.seed.hex() not in repr(VrfSecret(example.seed))
+    secret = VrfSecret(example.seed)
+    assert example.seed.hex() not in repr(secret)
+    for take in (pickle.dumps, copy.copy, copy.deepcopy):
+        with pytest.raises(TypeError, match="not pickled"):
+            take(secret)

@@ -4,6 +4,7 @@ import io
 import json
 import re
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -72,7 +73,22 @@ def stranger_report() -> Any:
     return build_stranger_report(view, noise_rates=(0.0,), provenance=provenance)
 
 
+def public_report(made: Callable[[], Any]) -> Any:
+    """The same as a claim in public mode, by a tenant with a long name: the page says more."""
+    report = made()
+    tenant = {"name": LONG_NAME, "key_id": KEY.id, "registered_at": "2030-01-02T12:00:00+00:00", "revoked_at": None}
+    report["rests_on"] = {
+        "statement": "claimed by its holder",
+        "sentence": "Holds against the holder too. " * 12,
+        "keys_registered": 16,
+        "tenants": [tenant],
+    }
+    return report
+
+
 REPORTS: dict[str, Any] = {
+    "public": lambda: public_report(lambda: report_on(marked_log(KEY))),
+    "full and public": lambda: public_report(full_report),
     "clean": lambda: report_on(marked_log(KEY)),
     "too short": lambda: report_on(marked_log(KEY, steps=7)),
     "nothing usable": lambda: report_on([]),

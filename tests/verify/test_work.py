@@ -9,11 +9,13 @@ import pytest
 from support import dirichlet, marked_log
 
 from agentmark import BehaviorDistribution, Embedder, Identity, Registry, SettingError, SharedKey, StepRecord, Verifier
+from agentmark.audit.bulk import BulkAudit
 from agentmark.audit.case import Case
 from agentmark.core.context import context_digest, context_fields
 from agentmark.core.costs import elimination_cost, longest_open_payload
 from agentmark.core.distribution import MAX_BEHAVIORS, TOTAL_WEIGHT
 from agentmark.core.work_limit import DEFAULT_WORK_LIMIT
+from agentmark.log.parquet import ParquetRecords
 from agentmark.log.read.limits import Limits
 from agentmark.verify.intake import Outcome, reading_cost
 from agentmark.verify.keyring import Keyring
@@ -170,6 +172,23 @@ def test_what_a_packed_log_is_read_for_follows_its_size_on_disk(tmp_path: Path) 
     assert (
         Case(logs=[path], keys=[KEY], work_limit=enough, limits=limits).answer().verdict.counts[Outcome.NOT_READ] == 0
     )
+
+
+@pytest.mark.parametrize("scheme", ["F", "R"])
+def test_a_table_in_which_all_steps_share_a_list_is_read_in_full(tmp_path: Path, scheme: str) -> None:
+    """A step takes some forty bytes there, most of them its context; twenty options are twenty clocks to hash."""
+    path = tmp_path / "log.parquet"
+    run = Embedder(KEY, 7, payload_len=32, scheme=scheme).session("one list")
+    even = {f"n{i:02d}": 1 for i in range(20)}
+    log = [run.choose(even).record for _ in range(3000)]
+    with ParquetRecords(path) as table:
+        for record in log:
+            table.write(record)
+    assert sum([reading_cost(record) for record in log]) > READ_PER_BYTE * path.stat().st_size or scheme == "F"
+    verdict = Case(logs=[path], keys=[KEY], work_limit=1).answer().verdict
+    assert verdict.counts[Outcome.NOT_READ] == 0
+    audit = BulkAudit(paths=[str(path)], keys=[KEY], work_limit=1, workers=1).run()
+    assert audit.read.bad_shards == ()
 
 
 def test_which_records_are_read_depends_on_order_and_size_alone() -> None:

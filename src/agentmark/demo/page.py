@@ -8,9 +8,11 @@ from agentmark.core.distribution import TOTAL_WEIGHT
 from agentmark.demo.next_steps import NextStep
 from agentmark.demo.recovery import LOSS_RATE, Recovery
 from agentmark.demo.run import TENANT, DemoResult, PolicyOutcome
+from agentmark.demo.third_party import REMEDY, ThirdParty
 from agentmark.record import StepRecord
 from agentmark.report.charts import CHART_STYLE, Bar, Series, bar_chart, line_chart
 from agentmark.report.html import isolated, opening
+from agentmark.verify.intake import Outcome
 from agentmark.version import __version__
 
 NAME_LEN = 48
@@ -33,7 +35,8 @@ p.note { color:var(--soft); font-size:.9rem; }
 table { border-collapse:collapse; width:100%; font-size:.9rem; } td, th { text-align:left;
         padding:.35rem .8rem .35rem 0; border-bottom:1px solid var(--rule); vertical-align:top; }
 th { white-space:nowrap; color:var(--soft); font-weight:600; }
-td:first-child { white-space:nowrap; } .said td { white-space:normal; width:50%; }
+td:first-child { white-space:nowrap; } .decisions td:last-child { overflow-wrap:break-word; }
+.said td { white-space:normal; width:50%; }
 .weights span { display:inline-block; margin-right:.9em; color:var(--soft); }
 .weights b { color:var(--ink); } .weights i { display:inline-block; height:.6em; background:var(--f); opacity:.55;
         margin-right:.35em; border-radius:2px; } .ok { color:var(--r); } .no { color:var(--bad); }
@@ -75,9 +78,49 @@ def render_page(result: DemoResult, program: str) -> str:
         "only luck separates its rows from the first. Red-green watermarking bends them, and pays for it.</p>",
         "<h2>Some of the decisions that are left</h2>",
         decision_table(result.sample),
+        *_third_party(result.third_party),
         *closing(result.next_steps, program),
     ]
     return "\n".join(parts)
+
+
+def _third_party(act: ThirdParty | None) -> list[str]:
+    title = "<h2>The last act: read without the secret, and forge with what was disclosed</h2>"
+    if act is None:
+        return [
+            title,
+            "<p class=note>Left out: it takes keys with a public half, and the package for them is not installed. "
+            f"<code>{escape(REMEDY)}</code>, and run the demonstration again.</p>",
+        ]
+    altered = act.by_disclosure.counts[Outcome.ALTERED]
+    rows = [
+        ("ok" if act.verdict.accepted else "no", "it reads", act.verdict.sentence),
+        (
+            "no",
+            "it forges",
+            f"{act.changed} choices are rewritten to what this key would have chosen for {act.framed}. Whoever holds "
+            f"the secret would {'believe it' if act.by_secret.accepted else 'name nobody'}.",
+        ),
+        (
+            "no" if act.by_disclosure.accepted else "ok",
+            "it is caught",
+            f"{altered} records are not those that were disclosed. {act.by_disclosure.sentence}",
+        ),
+    ]
+    shown = "".join(
+        f"<div class=verdict><strong class={css}>{label}</strong> {isolated(sentence)}</div>"
+        for css, label, sentence in rows
+    )
+    return [
+        title,
+        f"<p>Now {escape(TENANT)} marks with a key pair of its own, and hands a third party the public key, "
+        f"{act.disclosed} records and their disclosure: proofs of what the key said at each step. The third party can "
+        "check everything and has no secret. It learns the step keys of these records. Can it make the log name "
+        f"{escape(act.framed)}?</p>",
+        f"<div class=panel>{shown}</div>",
+        "<p class=note>With a shared key whoever can check can also forge. Here the disclosure binds the records "
+        "themselves, and the public key makes no others.</p>",
+    ]
 
 
 def damage_sentence(recoveries: Sequence[Recovery]) -> str:

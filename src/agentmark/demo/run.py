@@ -1,4 +1,4 @@
-"""The story of the demonstration: mark, compare, damage, read back, and try the wrong key."""
+"""The story of the demonstration: mark, compare, damage, read back, try the wrong key; and prove it to a stranger."""
 
 import random
 from collections.abc import Callable, Iterable, Iterator
@@ -13,6 +13,8 @@ from agentmark.demo.courier import Episode, Planner, run_episode
 from agentmark.demo.next_steps import TOGETHER, WRONG_KEY, NextStep, damaged_steps, inspect, verify
 from agentmark.demo.recovery import Recovery, recover
 from agentmark.demo.tenants import write_sessions
+from agentmark.demo.third_party import OWN_NAMES as PUBLIC_NAMES
+from agentmark.demo.third_party import ThirdParty, can_run, play
 from agentmark.embed.embedder import Embedder
 from agentmark.errors import SettingError
 from agentmark.identity.registry import Registry
@@ -22,7 +24,7 @@ from agentmark.policies import BaselineSession, Chooser, RedGreenSession
 from agentmark.record import StepRecord
 
 TENANTS = ("acme-eu", "acme-us", "globex")
-TENANT = "acme-eu"
+TENANT, FRAMED = "acme-eu", "globex"
 PAYLOAD_LEN = 32
 TEMPERATURE, SLACK = 0.8, 1.8
 # As many deliveries as show what they show: AgentMark's rows within three points of the first, red-green's far below.
@@ -32,7 +34,7 @@ LOGGED_EPISODES = 8
 DEMO_SIGN = ".agentmark-demo"
 TENANTS_FOLDER = "tenants"
 # What a demonstration writes under names that somebody else's file may have.
-OWN_NAMES = ("key.json", WRONG_KEY, "registry.jsonl", TENANTS_FOLDER)
+OWN_NAMES = ("key.json", WRONG_KEY, "registry.jsonl", TENANTS_FOLDER, *PUBLIC_NAMES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +66,8 @@ class DemoResult:
     sample: tuple[StepRecord, ...]
     # In the folder of the tenants.
     session_count: int
+    # None without the extra that it takes.
+    third_party: ThirdParty | None = None
 
     @property
     def page(self) -> Path:
@@ -82,6 +86,7 @@ class DemoResult:
                 folder / TENANTS_FOLDER,
                 folder,
             ),
+            *(() if self.third_party is None else self.third_party.next_steps),
         )
 
 
@@ -114,7 +119,20 @@ def run_demo(folder: Path, *, seed: int, progress: Progress) -> DemoResult:
         recoveries=tuple(recoveries),
         sample=recoveries[0].damaged[:6],
         session_count=session_count,
+        third_party=_third_party(folder, registry, planners, progress),
     )
+
+
+def _third_party(folder: Path, registry: Registry, planners: list[Planner], progress: Progress) -> ThirdParty | None:
+    if not can_run():
+        return None
+    progress.say("a third party without the secret: read, forge, be caught")
+
+    def records_of(marker: Embedder) -> list[StepRecord]:
+        episodes = _episodes(planners[:LOGGED_EPISODES], marker.session, 1)
+        return [record for episode in episodes for record in episode.records]
+
+    return play(folder, records_of, registry=registry, tenant=TENANT, framed=FRAMED)
 
 
 def issue(folder: Path) -> tuple[SharedKey, Registry]:

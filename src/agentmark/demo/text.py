@@ -4,6 +4,7 @@ from agentmark.core.distribution import TOTAL_WEIGHT
 from agentmark.demo.next_steps import step_lines
 from agentmark.demo.recovery import recovery_lines
 from agentmark.demo.run import PAYLOAD_LEN, TENANT, DemoResult
+from agentmark.demo.third_party import third_party_lines
 from agentmark.record import StepRecord
 
 
@@ -15,6 +16,8 @@ def render_text(result: DemoResult, program: str) -> list[str]:
         *_utility(result),
         "",
         *[line for recovery in result.recoveries for line in (*recovery_lines(recovery), "")],
+        *third_party_lines(result.third_party, TENANT),
+        "",
         *_next_steps(result, program),
     ]
 

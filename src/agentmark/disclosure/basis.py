@@ -44,11 +44,23 @@ class PublicBasis:
         drawn_from: datetime | None = None,
     ) -> "PublicBasis":
         """The basis of these keys. With a registry, a claim pays for every key that was on record when the first
-        context was drawn (`drawn_from`; all, if that is not known), and a key that came later is refused."""
+        context was drawn (`drawn_from`; all, if that is not known), and a key that came later is refused, as is one
+        that is in no registry: what was on record when, nothing else says."""
         found = [] if registry is None else [registry.with_key(key.id) for key in public_keys]
         tenants = tuple([tenant for tenant in found if tenant is not None])
         if not claimed_by_holder:
             return cls(public_keys=public_keys, keys_registered=len(public_keys), tenants=tenants)
+        if drawn_from is not None and registry is None:
+            raise SettingError(
+                "drawn_from", "takes a registry of public keys, which says since when they are on record"
+            )
+        for key, tenant in zip(public_keys, found, strict=False):
+            if tenant is None:
+                raise SettingError(
+                    "claimed_by_holder",
+                    f"key {key.id} is not in the registry of public keys: who makes a key to fit a log can make one "
+                    "that fits",
+                )
         for tenant in tenants:
             if drawn_from is not None and parsed_time(tenant.registered_at) > drawn_from:
                 raise SettingError(
@@ -92,9 +104,11 @@ class PublicBasis:
             )
         return (
             f"Holds against the holder of {keys} too, on three conditions that the files cannot show: others fixed "
-            "contexts, lists and choices without the secret; the public key was on record before the contexts were "
-            "drawn; nothing was added to the records or taken from them since. "
-            f"{counted(self.keys_registered, 'registered key')}: {log2(self.keys_registered):.1f} bits are paid."
+            "contexts, lists and choices, and which key, scheme and length the records state, without the secret; the "
+            "public key was on record before the contexts were drawn; nothing was added to the records or taken from "
+            "them since, sessions included. "
+            f"{counted(self.keys_registered, 'registered key')}: {log2(self.keys_registered):.1f} bits are paid, and "
+            "all bits of a payload, whoever is claimed or registered."
             f"{self._revoked}"
         )
 

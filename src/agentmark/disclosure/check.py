@@ -39,6 +39,7 @@ class DisclosedSteps:
         held = [disclosures] if isinstance(disclosures, Disclosure) else list(disclosures)
         if not held or len({disclosure.public_key.id for disclosure in held}) > 1:
             raise DisclosureError("argument", "the disclosures of one key are needed, and of no other")
+        self.disclosures = tuple(held)
         self.public_key = held[0].public_key
         self._entries: dict[str, list[Entry]] = defaultdict(list)
         for disclosure in held:

@@ -120,6 +120,8 @@ class Disclosure:
             public_key = PublicKey.from_dict(content["public_key"], source=source)
         except KeyFileError as error:
             raise DisclosureError(source, f"public_key: {error.fault}") from None
+        # Else two files would be one disclosure: what is ignored is not signed either.
+        _check_members(content["public_key"], tuple(public_key.as_dict()), source, "public_key")
         if not isinstance(content["records"], list):
             raise DisclosureError(source, "records is not a list")
         entries = tuple([_entry(found, i, source) for i, found in enumerate(content["records"])])

@@ -39,6 +39,9 @@ class Tenants:
 
     def __init__(self, tenants: Iterable[Tenant] = ()) -> None:
         self._tenants: list[Tenant] = []
+        # Where each key and each name's key of today stand.
+        self._of_key: dict[str, int] = {}
+        self._of_name: dict[str, int] = {}
         for tenant in tenants:
             self._enter(tenant)
 
@@ -51,14 +54,15 @@ class Tenants:
 
     def revoke(self, name: str) -> Tenant:
         """Note that a name's key is no longer in use, as of now."""
-        for place, tenant in enumerate(self._tenants):
-            if tenant.name == name and tenant.revoked_at is None:
-                self._tenants[place] = replace(tenant, revoked_at=utc_now())
-                return self._tenants[place]
-        raise RegistryError(repr(name), "has no key here that is not revoked")
+        place = self._of_name.pop(name, None)
+        if place is None:
+            raise RegistryError(repr(name), "has no key here that is not revoked")
+        self._tenants[place] = replace(self._tenants[place], revoked_at=utc_now())
+        return self._tenants[place]
 
     def with_key(self, key_id: str) -> Tenant | None:
-        return next((tenant for tenant in self._tenants if tenant.public_key.id == key_id), None)
+        place = self._of_key.get(key_id)
+        return None if place is None else self._tenants[place]
 
     def registered_by(self, time: datetime | None) -> list[Tenant]:
         """Those whose keys were on record at this time, revoked since or not; all if no time is known."""
@@ -74,8 +78,11 @@ class Tenants:
         holder = self.with_key(tenant.public_key.id)
         if holder is not None:
             raise RegistryError(repr(tenant.name), f"key {tenant.public_key.id} is on record for {holder.name!r}")
-        if any(other.name == tenant.name and other.revoked_at is None for other in self._tenants):
+        if tenant.name in self._of_name:
             raise RegistryError(repr(tenant.name), "has a key already; revoke it first")
+        if tenant.revoked_at is None:
+            self._of_name[tenant.name] = len(self._tenants)
+        self._of_key[tenant.public_key.id] = len(self._tenants)
         self._tenants.append(tenant)
 
     @classmethod

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from agentmark.core import ecvrf
+from agentmark.core.edwards25519 import POINT_SIZE
 from agentmark.core.prf import DIGEST_SIZE
 from agentmark.core.public_step import key_id_input, key_id_of, step_input, step_key_of
 from agentmark.files import FileError, read_small_file
@@ -34,7 +35,7 @@ class PublicKey:
     @classmethod
     def of(cls, point: bytes, id_proof: bytes, *, source: str = "argument") -> Self:
         """Check the point and the proof: what is crooked is refused here, once."""
-        if not ecvrf.is_public_key(point):
+        if not is_public_key(point):
             raise KeyFileError(source, "its public key is no point of prime order")
         output = proof_output(point, key_id_input(), id_proof)
         if output is None:
@@ -91,7 +92,7 @@ class PublicKey:
     @property
     def fingerprint(self) -> str:
         """What stands for this key where its existence is put on record: 64 hexadecimal digits."""
-        return blake2b(FINGERPRINT + b"\0" + self.point, digest_size=DIGEST_SIZE).hexdigest()
+        return fingerprint_of(self.point)
 
     def step_key(self, context_digest: bytes, payload_len: int, proof: bytes) -> bytes | None:
         """K_t of one step, if this proof of it holds; None if not."""
@@ -101,6 +102,20 @@ class PublicKey:
     def signs(self, message: bytes, proof: bytes) -> bool:
         """Whether this is the holder's proof of these bytes."""
         return proof_output(self.point, message, proof) is not None
+
+
+def fingerprint_of(point: bytes) -> str:
+    """The fingerprint of a public key, whether the key is checked or not."""
+    return blake2b(FINGERPRINT + b"\0" + point, digest_size=DIGEST_SIZE).hexdigest()
+
+
+def is_public_key(point: bytes) -> bool:
+    """Whether this is a point of prime order: by libsodium where it is installed, else in plain Python."""
+    if find_spec("nacl") is not None:
+        from agentmark.keys.vrf import has_prime_order
+
+        return len(point) == POINT_SIZE and has_prime_order(point)
+    return ecvrf.is_public_key(point)
 
 
 def proof_output(point: bytes, alpha: bytes, proof: bytes) -> bytes | None:

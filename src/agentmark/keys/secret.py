@@ -19,6 +19,8 @@ MIN_DISTINCT_BYTES = 18
 MAX_KEY_FILE_SIZE = 1 << 16
 # Digits that may be a secret, or most of one that was cut when it was copied. Key ids and sessions are shorter.
 SECRET_LIKE = re.compile("[0-9A-Fa-f]{48,}")
+# User and password in a URL; also in one that was taken for a path, which has one slash the less.
+_USER_AND_PASSWORD = re.compile(r"(?<=:)(//?)[^\s/@:]*:[^\s/@]*@")
 
 # The error of a kind of key, made from its source and its fault.
 Refusal = Callable[[str, str], AgentMarkError]
@@ -50,6 +52,7 @@ class Secret:
 
 def without_secrets(text: str) -> str:
     """The text of an error without what may be a secret: one that was typed where a file, a name or a number goes."""
+    text = _USER_AND_PASSWORD.sub(r"\1", text)
     return SECRET_LIKE.sub(lambda digits: f"({len(digits[0])} hex digits, not shown)", text)
 
 

@@ -135,6 +135,10 @@ def _secret_in_file(path: Path, source: str) -> bytes:
 def _parse_key_file(data: bytes, source: str) -> dict[str, Any]:
     """The members of a key file. No value of it is part of an error: any of them may be the secret."""
     content = json_or_none(data)
+    if isinstance(content, dict) and "agentmark_marking_key" in content:
+        raise KeyFileError(source, "is a marking key, which has a public half: load it with `MarkingKey.load`")
+    if isinstance(content, dict) and "agentmark_public_key" in content:
+        raise KeyFileError(source, "is a public key, which has no secret: it marks and reads nothing")
     if not isinstance(content, dict) or "secret" not in content:
         raise KeyFileError(source, "is not an AgentMark key file (JSON with agentmark_key, id, secret)")
     version = content.get("agentmark_key")

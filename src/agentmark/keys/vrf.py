@@ -7,6 +7,7 @@ libsodium alone, whose operations take the same time whatever they are.
 from functools import cache
 from hashlib import sha512
 from types import ModuleType
+from typing import NoReturn
 
 from agentmark.core import ecvrf
 from agentmark.core.ecvrf import CHALLENGE_SIZE, PROOF_SIZE
@@ -55,6 +56,9 @@ class VrfSecret:
         challenge = ecvrf.challenge_of(points)
         product = sodium.crypto_core_ed25519_scalar_mul(_as_scalar(challenge), self._scalar)
         return bytes(gamma + challenge + sodium.crypto_core_ed25519_scalar_add(nonce, product))
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("VrfSecret is not pickled or copied: it is as secret as the key that it was made of")
 
     def __repr__(self) -> str:
         return f"VrfSecret(public_key={self.public_key.hex()!r})"

@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from agentmark.report.chain_part import ChainPart, describe_chain
-    from agentmark.report.checking import SignedFile
     from agentmark.report.content import build_report, build_stranger_report
     from agentmark.report.page import render_report
+    from agentmark.report.page_data import SignedFile
     from agentmark.report.parts import Report, StrangerReport
     from agentmark.report.pdf import PdfError, find_browser, print_to_pdf
     from agentmark.report.provenance import InputFile, Provenance, describe_file
@@ -27,7 +27,7 @@ _HOMES = {
     "Report": "parts",
     "RollReport": "roll_content",
     "SignatureOutcome": "signature",
-    "SignedFile": "checking",
+    "SignedFile": "page_data",
     "StrangerReport": "parts",
     "build_report": "content",
     "build_roll_report": "roll_content",

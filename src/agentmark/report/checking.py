@@ -1,9 +1,10 @@
 """How to check a report: the commands that its reader can run, as they have to be typed."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from agentmark.keys.public import fingerprint_of
 from agentmark.report.numbers import count_text
+from agentmark.report.page_data import SignedFile, data_link
 from agentmark.report.parts import Report, StrangerReport
 from agentmark.report.pieces import text
 from agentmark.report.provenance import InputFile
@@ -16,17 +17,38 @@ COMMANDS_SHOWN = 20
 COMMAND_LEN = 20_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SignedFile:
-    """The signed file that goes with a page: its name, and the key that signed it."""
-
-    name: str
-    public_key: str
-
-
-def checking_section(report: Report | StrangerReport, signed: SignedFile | None) -> str:
-    parts = [_files(report["inputs"]), _signature(report, signed), _passed_over(report), _again(report)]
+def checking_section(report: Report | StrangerReport, signed: SignedFile | None, *, on_paper: bool = False) -> str:
+    """`on_paper`: without what only a screen can hold."""
+    parts = [
+        _by_itself(report, signed, on_paper=on_paper),
+        _files(report["inputs"]),
+        _signature(report, signed),
+        _passed_over(report),
+        _again(report),
+    ]
     return "<h2 class=check>How to check it</h2>\n" + "\n".join(part for part in parts if part)
+
+
+def _by_itself(report: Report | StrangerReport, signed: SignedFile | None, *, on_paper: bool) -> str:
+    """In public mode: the verdict once more, from this file alone."""
+    if "view" in report or report["disclosed"] is None:
+        return ""
+    held = report["disclosed"]
+    points = dict.fromkeys([bytes.fromhex(each["public_key"]["public_key"]) for each in held["disclosures"]])
+    keys = "<br>".join(f"<code>{fingerprint_of(point)}</code>" for point in points)
+    kept = "The page as a file holds" if on_paper else "This page holds"
+    saved = (
+        "" if on_paper else f" {data_link(report, signed, 'Save the data of this report')}: it can be checked alike."
+    )
+    return (
+        "<h3>That the verdict follows from the records, without any secret</h3>"
+        f"{_block(['agentmark check-report report.html'])}"
+        f"<p>With the name under which you saved this page. {kept} the {count_text(len(held['records']), 'record')}, "
+        "the proofs of the key's holder and the public key. The command judges them again, on your machine and with no "
+        f"other file, and compares every figure and the page itself.{saved}</p>"
+        "<p class=soft>Whose the public key is, the page cannot prove. Get it from its holder by another way and add "
+        f"<code>--public-key FILE</code>, or compare its fingerprint:<br>{keys}</p>"
+    )
 
 
 def _files(files: Sequence[InputFile]) -> str:
@@ -48,9 +70,9 @@ def _signature(report: Report | StrangerReport, signed: SignedFile | None) -> st
     digest = f"<code>{report_digest(report)}</code>"
     if signed is None:
         return (
-            "<h3>That its author stands by it</h3><p>This page came without a signature: anybody may have written it. "
-            "Its author can make it again with <code>--signed</code>. The SHA-256 of this report's data is "
-            f"{digest}.</p>"
+            f"<h3>That its author stands by it</h3><p>This page came without a signature: anybody may have written it."
+            f"{_all_the_same(report)} Its author can make it again with <code>--signed</code>. The SHA-256 of this "
+            f"report's data is {digest}.</p>"
         )
     command = f"agentmark check-report {shell_path(signed.name)} --public-key {signed.public_key}"
     return (
@@ -60,6 +82,12 @@ def _signature(report: Report | StrangerReport, signed: SignedFile | None) -> st
         "can put another key on it. What is signed is the data. With <code>--page new.html</code> the command also "
         "writes the page anew from what is signed, so that nothing on it has to be believed.</p>"
     )
+
+
+def _all_the_same(report: Report | StrangerReport) -> str:
+    if "view" in report or report["disclosed"] is None:
+        return ""
+    return " The verdict does not rest on who wrote it: see above."
 
 
 def _passed_over(report: Report | StrangerReport) -> str:

@@ -7,6 +7,7 @@ from math import log2
 from agentmark.core.theory import false_positive_rate
 from agentmark.report.chain_part import ChainPart
 from agentmark.report.curves import growth_part, rank_part
+from agentmark.report.disclosed_part import Carried
 from agentmark.report.numbers import bits_text, rate_in_words, rate_text
 from agentmark.report.parts import (
     CONSISTENT,
@@ -55,14 +56,15 @@ def build_report(
     passed_over: Iterable[str] = (),
     segments: Iterable[Segment] = (),
     chains: Sequence[ChainPart] = (),
-    rests_on: str | None = None,
+    carried: Carried | None = None,
 ) -> Report:
     """Put a verdict, its control and the steps it rests on together.
 
     `intake` is that of the same records. `place` is the session in which a segment was placed, and what
-    `Verifier.locate` said. `findings` are sentences on tampering beside the verdict's own. `rests_on`: in public
-    mode, against whom the verdict holds.
+    `Verifier.locate` said. `findings` are sentences on tampering beside the verdict's own. `carried`: in public
+    mode, what the verdict rests on and is repeated from.
     """
+    segments = tuple(segments)
     return Report(
         agentmark_report=REPORT_VERSION,
         made_at=provenance.made_at_text,
@@ -75,7 +77,8 @@ def build_report(
         inputs=list(provenance.inputs),
         question=_question_part(claim, claim_taken_as, registry_size, noise_rates, place),
         verdict=_verdict_part(verdict),
-        rests_on=rests_on,
+        rests_on=None if carried is None else carried.rests_on,
+        disclosed=None if carried is None else carried.part(_named(verdict, segments)),
         ownership=_ownership_part(verdict),
         control=_verdict_part(control),
         growth=growth_part(verdict, intake, noise_rates),
@@ -170,6 +173,12 @@ def _place_part(session: str, place: Placement) -> PlacePart:
 
 def _broken_chains(chains: Iterable[ChainPart]) -> list[str]:
     return [f"the chain of {chain['log']}: {chain['sentence']}" for chain in chains if not chain["intact"]]
+
+
+def _named(verdict: Verdict, segments: Iterable[Segment]) -> list[int]:
+    """Everyone who is named anywhere in the report."""
+    owners = [segment.payload for segment in segments if segment.payload is not None]
+    return list(dict.fromkeys([*[found.payload for found in verdict.found], *owners]))
 
 
 def _verdict_part(verdict: Verdict) -> VerdictPart:

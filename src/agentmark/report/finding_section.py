@@ -3,10 +3,11 @@
 from collections.abc import Sequence
 from html import escape
 
+from agentmark.report.disclosed_part import RestsOnPart
 from agentmark.report.numbers import count_text
 from agentmark.report.outcomes import IMPOSSIBLE
 from agentmark.report.parts import FoundPart, NamedPart, PlacePart, Report, StrangerVerdictPart, VerdictPart
-from agentmark.report.pieces import NAME_LEN, bits, evidence, facts, rounded, table, text
+from agentmark.report.pieces import NAME_LEN, SENTENCE_LEN, bits, evidence, facts, rounded, table, text
 from agentmark.verify.candidates import Route
 
 
@@ -53,6 +54,7 @@ def finding_section(report: Report) -> str:
             f"where {escape(verdict['threshold'])} or less is accepted. It covers logs made without this key and logs "
             "made with it for another identity, whatever the agent did.",
         ),
+        *([] if report["rests_on"] is None else [("Rests on", _rests_on(report["rests_on"]))]),
         ("Evidence", _evidence_fact(verdict)),
         ("Steps", _step_fact(verdict)),
         *([("Not of this identity", _foreign(report))] if verdict["accepted"] and len(verdict["found"]) < 2 else []),
@@ -61,6 +63,10 @@ def finding_section(report: Report) -> str:
         return f"<h2>The first of them, in detail</h2>{facts(pairs)}"
     pairs += [("More steps needed", _needed(verdict)), ("Runner-up", _runner_up(verdict))]
     return f"<h2>The finding</h2>{facts(pairs)}"
+
+
+def _rests_on(part: RestsOnPart) -> str:
+    return f"{escape(part['statement'])}. {text(part['sentence'], 3 * SENTENCE_LEN)}"
 
 
 def identity_fact(verdict: VerdictPart | StrangerVerdictPart) -> str:

@@ -4,10 +4,11 @@ from collections.abc import Sequence
 from html import escape
 from typing import cast
 
+from agentmark.disclosure.basis import Statement
 from agentmark.report.numbers import count_text, rate_in_words
 from agentmark.report.outcomes import IMPOSSIBLE, set_aside
 from agentmark.report.parts import FoundPart, NamedPart, Report, StrangerReport, StrangerVerdictPart, VerdictPart
-from agentmark.report.pieces import NAME_LEN, SENTENCE_LEN, bullets, facts, paragraph, table, text
+from agentmark.report.pieces import NAME_LEN, bullets, facts, paragraph, table, text
 from agentmark.report.provenance import InputFile
 from agentmark.text import is_or_are
 from agentmark.verify.verdict import Standing
@@ -45,6 +46,12 @@ GLOSSARY = (
 )
 
 
+PUBLIC_KEY = (
+    "Two numbers that belong together. The secret one makes the mark; with the public one anyone can check what its "
+    "holder has proved, and can make no mark. Its id, shown above, is not secret."
+)
+
+
 def first_page(report: Report | StrangerReport) -> str:
     """For those who must rely on the report. For strangers, nothing of it tells of single records."""
     whole = None if "view" in report else report
@@ -52,13 +59,23 @@ def first_page(report: Report | StrangerReport) -> str:
         _heading(report),
         _who(report, whole),
         f"<h2>How sure is that?</h2>{_how_sure(report['verdict'])}",
+        _against_whom(whole),
         f"<h2>What was looked at?</h2>{_on_what(report, whole)}",
         f"<h2>What does it not prove?</h2>{bullets(_not_proved(report, whole))}",
-        f"<h2>Words used here</h2>{facts(GLOSSARY, css='glossary')}",
+        f"<h2>Words used here</h2>{facts(_glossary(whole), css='glossary')}",
     ]
     # On paper, several identities leave less room for the rest.
     css = "first" if whole is None or len(whole["verdict"]["found"]) < 3 else "first dense"
+    if whole is not None and whole["rests_on"] is not None and css != "first":
+        css += " denser"
     return f'<section class="{css}">{"".join(parts)}</section>'
+
+
+def _glossary(whole: Report | None) -> Sequence[tuple[str, str]]:
+    """In public mode a key has two halves."""
+    if whole is None or whole["rests_on"] is None:
+        return GLOSSARY
+    return [("Key", PUBLIC_KEY) if term == "Key" else (term, meaning) for term, meaning in GLOSSARY]
 
 
 def note_is_cut(note: str) -> bool:
@@ -97,7 +114,7 @@ def _who(report: Report | StrangerReport, whole: Report | None) -> str:
         return f'<div class="panel verdict yes">{said}</div>'
     said = _one(verdict) if len(found) == 1 else _several(whole["verdict"])
     if len(found) == 1:
-        said += f"<p class=small>{_agreement(whole['verdict'])}</p>"
+        said += f"<p class=small>{_agreement(whole['verdict'])}{_tenant(whole)}</p>"
     return f'<div class="panel verdict yes">{said}{_in_stretches(whole, [each["payload"] for each in found])}</div>'
 
 
@@ -111,6 +128,19 @@ def _one(verdict: VerdictPart | StrangerVerdictPart) -> str:
     name = identity_name(found["identity"], found["payload"], found["text"])
     revoked = f", which was revoked on {text(found['revoked_at'])}" if found["revoked_at"] is not None else ""
     return f"<p>These records are attributed to <b>{name}</b>{revoked}.</p>"
+
+
+def _tenant(whole: Report) -> str:
+    """Whose the public key is, where a registry of such keys says so and only one is asked about."""
+    rests_on = whole["rests_on"]
+    if rests_on is None or len(whole["keys"]) != 1 or len(rests_on["tenants"]) != 1:
+        return ""
+    [tenant] = rests_on["tenants"]
+    revoked = f", and was revoked on {text(tenant['revoked_at'])}" if tenant["revoked_at"] is not None else ""
+    return (
+        f" The public key is on record for <b>{text(tenant['name'], NAME_LEN)}</b>, since "
+        f"{text(tenant['registered_at'])}{revoked}."
+    )
 
 
 def _several_named(found: Sequence[NamedPart]) -> str:
@@ -240,6 +270,39 @@ def _how_sure(verdict: VerdictPart | StrangerVerdictPart) -> str:
     return f"<p>{said} {caution} Somebody is named only at {level} or less.</p>"
 
 
+# Against whom ------------------------------------------------------------------------------------------------------
+
+
+def _against_whom(whole: Report | None) -> str:
+    """In public mode: who can check it, and what it rests on."""
+    if whole is None or whole["rests_on"] is None:
+        return ""
+    # A reader who checks needs what the page carries, or the files.
+    how = "this file alone" if whole["disclosed"] is not None else "the files"
+    return (
+        "<h2>Who can check it, and against whom does it hold?</h2>"
+        f"<p><b>Anyone can check it, without the secret key,</b> with {how} and the public key: see “How to check it”."
+        f"</p>{_AGAINST[whole['rests_on']['statement']]}"
+    )
+
+
+# In plain words; the exact sentence stands in the details.
+_AGAINST: dict[str, str] = {
+    Statement.STRANGERS: (
+        "<p>It holds against everyone without the secret key: other customers of the same provider, and those "
+        "who have seen this report. The records must have been as they are now before the holder of the key published "
+        "the proofs for them. It shows nothing against that holder, who could have made such records.</p>"
+    ),
+    Statement.CLAIMED_BY_HOLDER: (
+        "<p>The holder of the key claims records that others made. It holds against that holder too, if three things "
+        "are true that no file can show: others decided what could be done, how likely it was, what was done and which "
+        "key the records name, without the secret key; the public key was on record before the first of these steps; "
+        "and nothing was added to the records or taken out since. Whoever relies on it should have evidence of each."
+        "</p>"
+    ),
+}
+
+
 # On what -----------------------------------------------------------------------------------------------------------
 
 
@@ -292,8 +355,6 @@ def _not_proved(report: Report | StrangerReport, whole: Report | None) -> list[s
         "nor of whether what was done is right.",
         "It says nothing of records that are not here.",
     ]
-    if whole is not None and whole["rests_on"] is not None:
-        said.insert(0, text(whole["rests_on"], 2 * SENTENCE_LEN))
     if any(found["identity"] is not None for found in verdict["found"]):
         said.append("Which number in the mark belongs to which name is written in the key holder's registry.")
     if whole is not None and verdict["accepted"] and whole["verdict"]["unexplained"]:

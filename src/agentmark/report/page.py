@@ -2,10 +2,11 @@
 
 from typing import cast
 
-from agentmark.report.checking import SignedFile, checking_section
+from agentmark.report.checking import checking_section
 from agentmark.report.details import holders_details, origin, strangers_details
 from agentmark.report.first_page import first_page
 from agentmark.report.html import opening
+from agentmark.report.page_data import SignedFile
 from agentmark.report.parts import Report, StrangerReport
 from agentmark.report.signature import report_digest
 from agentmark.report.style import STYLE, on_every_sheet
@@ -20,7 +21,7 @@ def render_report(report: Report | StrangerReport, *, signed: SignedFile | None 
     parts = [
         opening(f"AgentMark report: {answer}", STYLE + on_every_sheet(report_digest(report))),
         first_page(report),
-        checking_section(report, signed),
+        checking_section(report, signed, on_paper=unfolded),
         *(
             strangers_details(cast(StrangerReport, report))
             if "view" in report

@@ -3,6 +3,7 @@
 from typing import TypedDict
 
 from agentmark.report.chain_part import ChainPart
+from agentmark.report.disclosed_part import DisclosedPart, RestsOnPart
 from agentmark.report.provenance import InputFile
 
 REPORT_VERSION = 1
@@ -142,7 +143,9 @@ class Report(TypedDict):
     question: QuestionPart
     verdict: VerdictPart
     # In public mode, against whom the verdict holds.
-    rests_on: str | None
+    rests_on: RestsOnPart | None
+    # And what it is repeated from, unless that is more than a report carries.
+    disclosed: DisclosedPart | None
     ownership: OwnershipPart | None
     control: VerdictPart
     growth: GrowthPart

@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 from agentmark.keys.signing import SigningKey
-from agentmark.report.checking import SignedFile
+from agentmark.report.page_data import SignedFile
 from agentmark.report.roll_content import RollReport
 from agentmark.report.roll_identity import identity_reports
 from agentmark.report.roll_page import render_roll, signed_name

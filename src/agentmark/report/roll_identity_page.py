@@ -4,9 +4,9 @@ from collections import Counter
 from collections.abc import Sequence
 from html import escape
 
-from agentmark.report.checking import SignedFile
 from agentmark.report.numbers import count_text
 from agentmark.report.outcomes import USED
+from agentmark.report.page_data import SignedFile
 from agentmark.report.pieces import NAME_LEN, SENTENCE_LEN, bullets, facts, rounded, table, text
 from agentmark.report.roll_charts import evidence_bars
 from agentmark.report.roll_content import FAMILYWISE, IdentityPoolPart, IdentityReport, IdentityRowPart

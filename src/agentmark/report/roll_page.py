@@ -6,9 +6,9 @@ As every page of ours: self-contained, no script, no network, everything that wa
 from collections.abc import Sequence
 from html import escape
 
-from agentmark.report.checking import SignedFile
 from agentmark.report.numbers import count_text
 from agentmark.report.outcomes import OUTCOME_MEANING, USED
+from agentmark.report.page_data import SignedFile
 from agentmark.report.pieces import SENTENCE_LEN, bullets, facts, paragraph, table, text
 from agentmark.report.roll_charts import CountRow, count_rows
 from agentmark.report.roll_content import FAMILYWISE, IdentityPart, PoolPart, RollReport, RowPart

@@ -4,10 +4,10 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from typing import TypedDict
 
-from agentmark.report.checking import SignedFile
 from agentmark.report.first_page import GLOSSARY
 from agentmark.report.html import opening
 from agentmark.report.numbers import count_text, rate_in_words
+from agentmark.report.page_data import SignedFile
 from agentmark.report.pieces import NAME_LEN, SENTENCE_LEN, bullets, facts, table, text
 from agentmark.report.provenance import InputFile
 from agentmark.report.roll_charts import ROLL_CHART_STYLE

@@ -113,6 +113,11 @@ def _parts(signed: object) -> tuple[dict[str, Any], SignaturePart]:
 _ROLLS = {"agentmark_roll": (ROLL_VERSION, RollReport), "agentmark_roll_identity": (IDENTITY_VERSION, IdentityReport)}
 
 
+def check_version(report: Any) -> None:
+    """Refuse a report of a kind or version that this build does not read."""
+    _kind(report)
+
+
 def _kind(report: Any) -> type:
     members = report if isinstance(report, dict) else {}
     single = REPORT_VERSION, StrangerReport if "view" in members else Report

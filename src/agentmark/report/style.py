@@ -72,10 +72,13 @@ ul { margin:.4rem 0; padding-left:1.2rem; }
   .first td, .first th { padding:.15rem .6rem .15rem 0; }
   .first .small, .first .case, .first table { font-size:8.8pt; }
   .first.dense { font-size:8.6pt; line-height:1.3; } .dense .small, .dense .case, .dense table { font-size:8.3pt; }
+  .first.denser { font-size:7.8pt; line-height:1.22; } .denser .small, .denser .case, .denser table { font-size:7.6pt; }
+  .first.denser h2 { margin:.4rem 0 .1rem; } .first.denser p { margin:.12rem 0; }
   .glossary { display:block; columns:2; column-gap:6mm; font-size:8.3pt; }
   .glossary dt, .glossary dd { display:inline; } .glossary dt { font-weight:600; }
   .glossary dt::after { content:":\\a0"; }
   .glossary dd::after { content:"\\A"; white-space:pre; }
+  .denser .glossary { font-size:7.3pt; }
 }
 """
 )

@@ -5,7 +5,7 @@ first can be done anywhere, in any order, and the second is done once, when all 
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from math import fsum
@@ -171,10 +171,12 @@ def read_record(record: StepRecord, keys: Keyring, work: Work | None = None) -> 
         # A line that takes a step out has to be proved as well, and one that is not marked never is.
         unproved = record.enforced is False and isinstance(key, DisclosedSteps)
         return Step(record, Outcome.NOT_DISCLOSED if unproved else Outcome.UNMARKED)
+    if isinstance(key, DisclosedSteps):
+        # Read in any case: lines that somebody adds to a packed log would else keep genuine ones from being read, and
+        # choose what is left. Checking the proof costs more than reading does, and only listed records have one.
+        return _read_disclosed(record, key)
     if work is not None and not work.take(reading_cost(record)):
         return Step(record, Outcome.NOT_READ)
-    if isinstance(key, DisclosedSteps):
-        return _read_disclosed(record, key)
     return read_step(record, key, record.payload_len)
 
 
@@ -204,8 +206,11 @@ def _read_under(record: StepRecord, step_key: bytes, payload_len: int) -> Step:
     return Step(record, Outcome.IMPOSSIBLE if reading is None else Outcome.USED, reading)
 
 
-def sort_out(steps: Sequence[Step], payload_len: int | None = None) -> Intake:
-    """Steps 2 to 4, for the whole log: which of the records that were read count.
+def sort_out(
+    steps: Sequence[Step], payload_len: int | None = None, *, disclosed: Collection[str] = frozenset()
+) -> Intake:
+    """Steps 2 to 4, for the whole log: which of the records that were read count. `disclosed` are the ids of keys that
+    were read by what their holders disclosed.
 
     Nothing is dropped in silence: every record is in the result, with its outcome.
     """
@@ -222,7 +227,7 @@ def sort_out(steps: Sequence[Step], payload_len: int | None = None) -> Intake:
             outcomes[i] = Outcome.OTHER_LENGTH
 
     # In public mode, before anything can take a step out: one of which a copy is not proved disagrees with everyone.
-    disagreeing = _disagreeing(steps, outcomes)
+    disagreeing = _disagreeing(steps, outcomes, disclosed)
 
     # (3) Steps without the mark, or that the agent did not obey, are erasures.
     _set_aside_erasures(log, outcomes)
@@ -294,14 +299,15 @@ def _set_aside_erasures(log: list[StepRecord], outcomes: list[Outcome | None]) -
             outcomes[i] = Outcome.NOT_ENFORCED
 
 
-def _disagreeing(steps: Sequence[Step], outcomes: list[Outcome | None]) -> set[int]:
-    """The places of records that stand for steps of which not every copy is proved (spec, section 12.3); their other
-    copies are set aside. Whoever could erase such a step by a line of his own could choose what is left."""
+def _disagreeing(steps: Sequence[Step], outcomes: list[Outcome | None], disclosed: Collection[str]) -> set[int]:
+    """The places of records that stand for steps of which not every copy is proved, or whose copies are of several keys
+    (spec, section 12.3); their other copies are set aside. Whoever could erase such a step by a line of his own, proved
+    by his own disclosure even, could choose what is left."""
     unproved = {
         step.record.context
         for step, outcome in zip(steps, outcomes, strict=True)
         if outcome is None and step.outcome in COUNTED_AGAINST
-    }
+    } | _of_several_keys(steps, outcomes, disclosed)
     copies: dict[bytes, list[int]] = defaultdict(list)
     for i, step in enumerate(steps):
         if outcomes[i] is None and step.record.context in unproved and step.record.marked:
@@ -316,6 +322,17 @@ def _disagreeing(steps: Sequence[Step], outcomes: list[Outcome | None]) -> set[i
         outcomes[first] = steps[first].outcome if counted else Outcome.ALTERED
         standing.add(first)
     return standing
+
+
+def _of_several_keys(steps: Sequence[Step], outcomes: list[Outcome | None], disclosed: Collection[str]) -> set[bytes]:
+    """Contexts of which records that count, or that take steps out, state a key that disclosed, and another."""
+    if not disclosed:
+        return set()
+    keys: dict[bytes, set[str]] = defaultdict(set)
+    for step, outcome in zip(steps, outcomes, strict=True):
+        if outcome is None and (step.record.marked or step.record.enforced is False):
+            keys[step.record.context].add(step.record.key_id)
+    return {context for context, ids in keys.items() if len(ids) > 1 and not ids.isdisjoint(disclosed)}
 
 
 def _set_aside_copies(log: list[StepRecord], outcomes: list[Outcome | None]) -> None:

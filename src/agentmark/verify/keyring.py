@@ -50,6 +50,11 @@ class Keyring:
         """The key that reads the records that name this one."""
         return self._any_key or self._by_id.get(key_id)
 
+    @property
+    def disclosed(self) -> frozenset[str]:
+        """The ids of the keys that are read by what their holders disclosed."""
+        return frozenset([key_id for key_id, key in self._by_id.items() if isinstance(key, DisclosedSteps)])
+
     def is_disclosed(self, record: StepRecord) -> bool:
         """Whether the record is read by what its key's holder disclosed."""
         return isinstance(self.key_for(record), DisclosedSteps)

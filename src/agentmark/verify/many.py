@@ -304,7 +304,7 @@ def _too_short(
     prices = judge.prices.for_tries(correction.tries_paid(questions))
     lengths = {length for part in surveys for length in part.lengths}
     bars = {
-        length: -log2(correction.mildest(questions)) + (prices.of_claim if claimed else prices.of(None, length))
+        length: -log2(correction.mildest(questions)) + (prices.of_claim(length) if claimed else prices.of(None, length))
         for length in lengths
     }
     return [
@@ -383,7 +383,14 @@ def judge_parts(
             (part, row, places) for part, row, places in zip(parts, first_rows, asked.short, strict=False) if places
         ]
         short = [log for logs in mapper(_gather_part, jobs) for log in logs]
-        weighed = pool_short_logs(judge, short, asked.pool_len, claim=claim, offered=looks.found_so_far())
+        weighed = pool_short_logs(
+            judge,
+            short,
+            asked.pool_len,
+            claim=claim,
+            offered=looks.found_so_far(),
+            disclosed=bool(verifier.keys.disclosed),
+        )
         # One that no log speaks for is not shown, so it must not count among the names either.
         pooled = [pool for pool in weighed if pool.explains]
     surpluses = looks.surpluses() + [max([pool.surplus for pool in pooled], default=0.0)] * bool(asked.short_count)
@@ -524,16 +531,18 @@ def _shared_contexts(parts: Sequence[Part], surveys: Sequence[Survey], mapper: M
     if sum(map(len, surveys)) == 1:
         # There is no other.
         return array("q", [0])
-    seen: dict[bytes, int] = {}
-    digests = [own for of_part in mapper(_digests_of_part, parts) for own in of_part]
+    seen: Counter[int] = Counter()
+    digests = [_words(own) for of_part in mapper(_digests_of_part, parts) for own in of_part]
     for own in digests:
-        for digest in _cut(own):
-            seen[digest] = seen.get(digest, 0) + 1
-    return array("q", [sum([seen[digest] > 1 for digest in _cut(own)]) for own in digests])
+        seen.update(own)
+    repeated = {digest for digest, count in seen.items() if count > 1}
+    return array("q", [sum(map(repeated.__contains__, own)) if repeated else 0 for own in digests])
 
 
-def _cut(digests: bytes) -> Iterator[bytes]:
-    return (digests[at : at + COMPARED_BYTES] for at in range(0, len(digests), COMPARED_BYTES))
+def _words(digests: bytes) -> "array[int]":
+    words = array("Q")
+    words.frombytes(digests)
+    return words
 
 
 def _assigned(pools: Sequence[WeighedPool]) -> list[WeighedPool]:
@@ -577,11 +586,13 @@ class Group:
     files: tuple[str, ...]
     # What its records say, read under the verifier's keys (`state.accumulate`).
     state: LogState
+    # Of these keys, those that were read by what their holders disclosed.
+    disclosed: frozenset[str] = frozenset()
 
     def sorted_out(self, payload_len: int | None, *, places: bool = False) -> SortedLog:
         """What judging it takes, under this payload length or its own. With `places`, what its records show of
         tampering is said as well: that needs their sessions and step numbers, beside what counts."""
-        intake = self.state.intake(payload_len)
+        intake = self.state.intake(payload_len, disclosed=self.disclosed)
         moved = tamper_findings([step.record for step in intake.steps]) if places else []
         return SortedLog.of(intake, name=self.name, files=self.files, tampering=(*moved, *erasure_findings(intake)))
 
@@ -599,7 +610,8 @@ def judge_roll(
     """`judge_parts` over logs whose records are in memory, with all rows at once, in the order of their names."""
     ordered = sorted(groups, key=lambda group: group.name)
     payload_len = verifier.payload_len
-    if payload_len is None and claim is not None:
+    if payload_len is None and (claim is not None or verifier.keys.disclosed):
+        # With disclosures too: lines of another length that somebody adds would choose which sessions are pooled.
         payload_len = commonest_length([survey([group.sorted_out(None) for group in ordered])])
     part = HeldPart([group.sorted_out(payload_len, places=True) for group in ordered])
     judged = judge_parts(verifier, [part], correction=correction, claim=claim, pools=pools, watch=watch)

@@ -16,6 +16,7 @@ from agentmark.core.errors import AgentMarkError
 from agentmark.core.payload import PayloadLike
 from agentmark.core.strict_json import StrictJsonError, parse_json
 from agentmark.core.theory import false_positive_rate
+from agentmark.errors import SettingError
 from agentmark.identity.registry import Registry
 from agentmark.keys.key import Key
 from agentmark.record import StepRecord
@@ -193,6 +194,11 @@ class Monitor:
         up is followed, and the later it came up the more it costs. The other settings are those of `Verifier`.
         """
         self._keys = Keyring(keys, any_key_id=any_key_id)
+        if self._keys.disclosed:
+            # What is disclosed is over. And whoever adds a line in front of another's would be counted in its place.
+            raise SettingError(
+                "keys", "a disclosure proves a log that is finished, and a monitor watches one that grows"
+            )
         self._question = Question(
             threshold=threshold, noise=noise, payload_len=payload_len, claim=claim, registry=registry
         )

@@ -23,7 +23,7 @@ from agentmark.verify.reading_bytes import (
     Source,
     row_size,
 )
-from agentmark.verify.readings import EValues, ReadingList, Readings, Shape, bits_of_shapes
+from agentmark.verify.readings import EValues, ReadingList, Readings, Shape, agreeing_of, bits_of_shapes
 
 # Logs of so few steps keep the objects that were made of them.
 SHORT = 512
@@ -57,21 +57,39 @@ class PackedReadings:
     # Kind, number of rows, pad and symbol of each step; the rows of all, a step's one behind the other; sets and values
     # of those steps that have them. Then what follows from these.
     def __init__(self, payload_len: int, columns: Mapping[str, Any]) -> None:
-        import numpy
-
         self._payload_len = payload_len
         self._columns = columns
-        kinds, widths = columns["kinds"], columns["widths"].astype(numpy.int64)
-        self._starts = numpy.concatenate([numpy.zeros(1, numpy.int64), numpy.cumsum(widths)])
-        self._widths = widths
-        self._sets_at = numpy.cumsum(kinds == SYMBOLS) - 1
-        self._soft_at = numpy.cumsum(kinds == SOFT) - 1
         self._asked: tuple[int, EValues] | None = None
         self._shapes: dict[Shape, int] | None = None
         self._made: list[Reading] | None = None
 
     # Those that are cut and handed on are many more than those that are asked what they say, so what answers need is
     # made at the first question.
+
+    @cached_property
+    def _widths(self) -> Any:
+        import numpy
+
+        return self._columns["widths"].astype(numpy.int64)
+
+    @cached_property
+    def _starts(self) -> Any:
+        """Where the rows of each step begin, and where those of the last one end."""
+        import numpy
+
+        return numpy.concatenate([numpy.zeros(1, numpy.int64), numpy.cumsum(self._widths)])
+
+    @cached_property
+    def _sets_at(self) -> Any:
+        import numpy
+
+        return numpy.cumsum(self._columns["kinds"] == SYMBOLS) - 1
+
+    @cached_property
+    def _soft_at(self) -> Any:
+        import numpy
+
+        return numpy.cumsum(self._columns["kinds"] == SOFT) - 1
 
     @cached_property
     def _counts(self) -> Any:
@@ -83,6 +101,11 @@ class PackedReadings:
         counts[kinds == SYMBOLS] = numpy.bitwise_count(self._columns["sets"]).sum(axis=1, dtype=numpy.int64)
         counts[kinds == SOFT] = 0
         return counts
+
+    @cached_property
+    def _shape_codes(self) -> Any:
+        """The shape of each step as a number."""
+        return self._widths * (SYMBOL_COUNT + 1) + self._counts
 
     @cached_property
     def _owner(self) -> Any:
@@ -148,9 +171,12 @@ class PackedReadings:
         columns = self._columns
         cut = {name: columns[name][begin:end] for name in ("kinds", "widths", "pads", "symbols")}
         cut["rows"] = columns["rows"][self._starts[begin] : self._starts[end]]
-        for name, at in (("sets", self._sets_at), ("values", self._soft_at)):
-            first, last = (0 if place == 0 else int(at[place - 1]) + 1 for place in (begin, end))
-            cut[name] = columns[name][first:last]
+        for name in ("sets", "values"):
+            cut[name] = columns[name]
+            if len(cut[name]):
+                at = self._sets_at if name == "sets" else self._soft_at
+                first, last = (0 if place == 0 else int(at[place - 1]) + 1 for place in (begin, end))
+                cut[name] = cut[name][first:last]
         return PackedReadings(self._payload_len, cut)
 
     def __len__(self) -> int:
@@ -201,8 +227,11 @@ class PackedReadings:
         kinds = columns["kinds"][chosen]
         taken = {name: columns[name][chosen] for name in ("kinds", "widths", "pads", "symbols")}
         taken["rows"] = columns["rows"][places]
-        taken["sets"] = columns["sets"][self._sets_at[chosen][kinds == SYMBOLS]]
-        taken["values"] = columns["values"][self._soft_at[chosen][kinds == SOFT]]
+        taken["sets"], taken["values"] = columns["sets"], columns["values"]
+        if len(taken["sets"]):
+            taken["sets"] = taken["sets"][self._sets_at[chosen][kinds == SYMBOLS]]
+        if len(taken["values"]):
+            taken["values"] = taken["values"][self._soft_at[chosen][kinds == SOFT]]
         part = PackedReadings(self._payload_len, taken)
         if self._made is not None:
             part._made = [self._made[i] for i in chosen.tolist()]
@@ -213,8 +242,7 @@ class PackedReadings:
         import numpy
 
         if self._shapes is None:
-            codes = numpy.bincount(self._widths * (SYMBOL_COUNT + 1) + self._counts).tolist()
-            self._shapes = {divmod(code, SYMBOL_COUNT + 1): count for code, count in enumerate(codes) if count}
+            self._shapes = _shapes_of(numpy.bincount(self._shape_codes))
         return self._shapes
 
     @property
@@ -236,7 +264,27 @@ class PackedReadings:
             self._asked = payload, self._e_values(payload)
         return self._asked[1]
 
-    def _e_values(self, payload: int) -> EValues:
+    def agreeing(self, payload: int, /) -> Mapping[Shape, int]:
+        import numpy
+
+        if len(self) <= SHORT:
+            return agreeing_of(self._objects(), payload)
+        _, agree = self._met(payload)
+        return _shapes_of(numpy.bincount(self._shape_codes[agree]))
+
+    def by_shape(self, values: Mapping[Shape, float], /) -> Sequence[float]:
+        import numpy
+
+        table = numpy.zeros(int(self._shape_codes.max(initial=0)) + 1)
+        for (rows, symbols), value in values.items():
+            code = rows * (SYMBOL_COUNT + 1) + symbols
+            if code < len(table):
+                table[code] = value
+        found: Sequence[float] = table[self._shape_codes].tolist()
+        return found
+
+    def _met(self, payload: int) -> tuple[Any, Any]:
+        """The symbol that the payload has at each step, and whether it is among those that the step leaves."""
         import numpy
 
         columns = self._columns
@@ -247,6 +295,14 @@ class PackedReadings:
         if len(several):
             own = symbols[several]
             agree[several] = columns["sets"][self._sets_at[several], own >> 3] >> (own & 7).astype(numpy.uint8) & 1
+        return symbols, agree
+
+    def _e_values(self, payload: int) -> EValues:
+        import numpy
+
+        columns = self._columns
+        kinds = columns["kinds"]
+        symbols, agree = self._met(payload)
         codes, gains = self._gains()
         values: Any = numpy.where(agree, gains[codes], 0.0)
         counts: Counter[float] = Counter()
@@ -263,10 +319,10 @@ class PackedReadings:
         return EValues(counts, values, against)
 
     def _gains(self) -> tuple[Any, Any]:
-        """The shape of each step as a number, and 1 / q_t by it."""
+        """The shape of each step as a number, and 1 / q_t by that number."""
         import numpy
 
-        codes = self._widths * (SYMBOL_COUNT + 1) + self._counts
+        codes = self._shape_codes
         gains = numpy.zeros(int(codes.max(initial=0)) + 1)
         for rows, symbols in self.shapes:
             if symbols:
@@ -308,14 +364,30 @@ class PackedReadings:
         places: Sequence[int] = order[:most].tolist()
         return places
 
-    def by_evidence(self, most: int, /, *, single: bool = False) -> Sequence[int]:
+    def bits(self) -> Sequence[float]:
+        found: Sequence[float] = self._bits.tolist()
+        return found
+
+    @cached_property
+    def _bits(self) -> Any:
         import numpy
 
         bits = self._widths - numpy.array(_LOG2)[numpy.minimum(self._counts, SYMBOL_COUNT)]
         bits[self._columns["kinds"] == SOFT] = [reading.evidence_bits for reading in self._soft()]
+        return bits
+
+    def by_evidence(self, most: int, /, *, single: bool = False) -> Sequence[int]:
+        import numpy
+
+        bits = self._bits
         chosen = numpy.flatnonzero(self._counts == 1) if single else numpy.arange(len(self))
         places: Sequence[int] = chosen[numpy.argsort(-bits[chosen], kind="stable")][:most].tolist()
         return places
+
+
+def _shapes_of(counts: Any) -> dict[Shape, int]:
+    """How many steps have which shape, from how many have which number of one."""
+    return {divmod(code, SYMBOL_COUNT + 1): count for code, count in enumerate(counts.tolist()) if count}
 
 
 def _numbers(data: bytes, size: int, count: int) -> list[int]:

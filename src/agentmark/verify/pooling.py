@@ -5,7 +5,7 @@ For an identity m let E_s(m) be the e-value of log s. If m made none of the logs
 it is an e-value of "m made at least one of them". That each log that speaks for m is m's, it does not show.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from itertools import pairwise
@@ -15,11 +15,11 @@ from typing import Any
 from agentmark.core.costs import EVIDENCE_STEP
 from agentmark.core.evidence import IMPOSSIBLE, Evidence
 from agentmark.core.payload import PayloadLike
-from agentmark.core.symbols import Reading
+from agentmark.core.symbols import DISAGREEING, Reading
 from agentmark.core.theory import false_positive_rate
 from agentmark.verify.judge import Judge
 from agentmark.verify.packed import joined
-from agentmark.verify.readings import Readings
+from agentmark.verify.readings import ReadingList, Readings
 from agentmark.verify.search.registry_scan import scan
 from agentmark.verify.sorted_log import SortedLog
 from agentmark.verify.work import Work
@@ -79,13 +79,15 @@ def pool_short_logs(
     *,
     claim: PayloadLike = None,
     offered: Sequence[tuple[int, int]] = (),
+    disclosed: bool = False,
 ) -> list[WeighedPool]:
     """The identities that the short logs together may be of, each weighed over all of them.
 
     Candidates are the names of the registry; without one, what was found in other logs (`offered`) and what a search
-    over the steps of all short logs proposes. What the search may cost is one work limit.
+    over the steps of all short logs proposes. What the search may cost is one work limit. `disclosed`: the logs were
+    read by what holders of keys disclosed.
     """
-    together = _Together.of(sorted(logs, key=lambda log: log.name), payload_len)
+    together = _Together.of(sorted(logs, key=lambda log: log.name), payload_len, disclosed=disclosed)
     work = Work(judge.work_limit)
     claimed = judge.claimed(claim, payload_len)
     weighing = _Weighing(judge, together, payload_len, claimed=claimed is not None, work=work)
@@ -118,9 +120,12 @@ class _Together:
             self.starts.append(self.starts[-1] + size)
 
     @classmethod
-    def of(cls, logs: Sequence[ShortLog], payload_len: int) -> "_Together":
+    def of(cls, logs: Sequence[ShortLog], payload_len: int, *, disclosed: bool) -> "_Together":
         """A context that several logs use counts once, in the first of them: a copy of a log under another name adds
-        nothing. Where they differ in what it says, it does not count at all."""
+        nothing. Where they differ in what it says, it does not count at all.
+
+        In public mode it counts in each of them as a step that disagrees with everyone: who adds a log of copies under
+        a name of his own takes no step out of another."""
         readings = joined([log.readings for log in logs], payload_len)
         first: dict[bytes, int] = {}
         doubled: dict[bytes, list[int]] = {}
@@ -132,6 +137,9 @@ class _Together:
                 else:
                     first[context] = at
                 at += 1
+        if disclosed and doubled:
+            everywhere = {place for places in doubled.values() for place in places}
+            readings, doubled = _disagreeing_at(everywhere, readings, payload_len), {}
         dropped = {place for places in doubled.values() for place in _not_counted(places, readings)}
         sizes, kept, at = [], [], 0
         for log in logs:
@@ -177,6 +185,11 @@ class _Together:
             for rate, weight in enumerate(evidence.prior)
         ]
         return numpy.logaddexp2.reduce(numpy.array(by_rate), axis=0)
+
+
+def _disagreeing_at(places: Collection[int], readings: Readings, payload_len: int) -> Readings:
+    changed = ReadingList([DISAGREEING if place in places else reading for place, reading in enumerate(readings)])
+    return joined([changed], payload_len)
 
 
 def _not_counted(places: Sequence[int], readings: Readings) -> Sequence[int]:
@@ -226,7 +239,7 @@ class _Weighing:
             payload=payload,
             payload_len=self._payload_len,
             evidence_bits=top + log2(sum(weights)) - log2(len(SHARES)),
-            bits_paid=prices.of_claim if self._claimed else prices.of(payload, self._payload_len),
+            bits_paid=prices.of_claim(self._payload_len) if self._claimed else prices.of(payload, self._payload_len),
             explains=explains,
         )
 

@@ -63,8 +63,20 @@ class Readings(Protocol):
         """What every step says for this payload."""
         ...
 
+    def agreeing(self, payload: int, /) -> Mapping[Shape, int]:
+        """How many steps of each shape agree with this payload. Those that weigh every symbol are not counted."""
+        ...
+
+    def by_shape(self, values: Mapping[Shape, float], /) -> Sequence[float]:
+        """For every step the value of its shape."""
+        ...
+
     def to_bytes(self, payload_len: int, /) -> bytes:
         """The readings as `reading_bytes.pack_readings` writes them: the same bytes, however they are kept."""
+        ...
+
+    def bits(self) -> Sequence[float]:
+        """`evidence_bits` of every step."""
         ...
 
     def single(self) -> Sequence[int]:
@@ -134,6 +146,12 @@ class ReadingList(Sequence[Reading]):
             self._asked = payload, EValues(Counter(values), values, against)
         return self._asked[1]
 
+    def agreeing(self, payload: int, /) -> Mapping[Shape, int]:
+        return agreeing_of(self._steps, payload)
+
+    def by_shape(self, values: Mapping[Shape, float], /) -> Sequence[float]:
+        return [values[shape_of(reading)] for reading in self._steps]
+
     def to_bytes(self, payload_len: int, /) -> bytes:
         return pack_readings(self._steps, payload_len)
 
@@ -141,6 +159,9 @@ class ReadingList(Sequence[Reading]):
     def from_bytes(cls, data: bytes, payload_len: int) -> Self:
         """The readings that these bytes are of; StateError if they are of none."""
         return cls(unpack_readings(data, payload_len))
+
+    def bits(self) -> Sequence[float]:
+        return [reading.evidence_bits for reading in self._steps]
 
     def single(self) -> Sequence[int]:
         return [i for i, reading in enumerate(self._steps) if shape_of(reading)[1] == 1]
@@ -158,6 +179,11 @@ class ReadingList(Sequence[Reading]):
 def shape_of(reading: Reading) -> Shape:
     """How many rows a step has, and how many symbols it leaves; 0 for one that weighs every symbol."""
     return len(reading.rows), reading.symbol_count if isinstance(reading, SymbolSet) else 0
+
+
+def agreeing_of(steps: Iterable[Reading], payload: int) -> Counter[Shape]:
+    """How many of these steps, by their shape, agree with a payload."""
+    return Counter([shape_of(step) for step in steps if isinstance(step, SymbolSet) and step.allows(payload)])
 
 
 def bits_of_shapes(shapes: Mapping[Shape, int], soft: Iterable[float] = ()) -> float:

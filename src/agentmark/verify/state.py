@@ -9,7 +9,7 @@ its numbers are the same. A state keeps what each record says, and whatever look
 length, copies of a step, sums of evidence) waits until all of them are here.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Self
 
 from agentmark.core.errors import StateError
@@ -49,9 +49,10 @@ class LogState:
             raise ValueError("log states that were read with other keys cannot be merged")
         self._steps += other._steps
 
-    def intake(self, payload_len: int | None = None) -> Intake:
-        """Which records count, now that all are here. `payload_len`: by default the one that most steps state."""
-        return sort_out(self._steps, payload_len)
+    def intake(self, payload_len: int | None = None, *, disclosed: Collection[str] = frozenset()) -> Intake:
+        """Which records count, now that all are here. `payload_len`: by default the one that most steps state.
+        `disclosed`: the keys that were read by disclosures (`Keyring.disclosed`)."""
+        return sort_out(self._steps, payload_len, disclosed=disclosed)
 
     def to_bytes(self) -> bytes:
         """Magic, the check of the keys, the number of records; for each its outcome, its line of JSON, and its

@@ -107,12 +107,12 @@ def _place_digests(log: Sequence[StepRecord]) -> set[bytes]:
 
 def _copies(log: Sequence[StepRecord]) -> list[str]:
     session_of: dict[bytes, str] = {}
-    context_of: dict[tuple[str, int], bytes] = {}
+    context_of: dict[tuple[str, int, object], bytes] = {}
     # In order, and each once: contexts of several sessions, and places with several contexts.
     shared: dict[bytes, None] = {}
-    doubled: dict[tuple[str, int], None] = {}
+    doubled: dict[tuple[str, int, object], None] = {}
     for record in log:
-        context, place = record.context, (record.session, record.step_index)
+        context, place = record.context, (record.session, record.step_index, _request(record))
         if session_of.setdefault(context, record.session) != record.session:
             shared[context] = None
         if context_of.setdefault(place, context) != context:
@@ -123,10 +123,17 @@ def _copies(log: Sequence[StepRecord]) -> list[str]:
         findings.append(f"{copied} {_appear(shared)} under more than one session: records were copied between them")
     if doubled:
         listed = [place for place in context_of if place in doubled][:LISTED]
-        places = ", ".join(f"session {session[:8]} step {step}" for session, step in listed)
+        places = ", ".join(f"session {session[:8]} step {step}" for session, step, _ in listed)
         steps = counted(len(doubled), "step")
         findings.append(f"{steps} {_appear(doubled)} with different contexts ({places}{_more(doubled)})")
     return findings
+
+
+def _request(record: StepRecord) -> object:
+    """Which request a step was of, where the context says so: a gateway sees several that are at the same step, asked
+    at once or again. Only a raw context that is that of the digest is believed."""
+    named = None if record.raw_context is None else record.raw_context.get("request")
+    return named if isinstance(named, str) and record.context_matches() else None
 
 
 def _gaps(log: Sequence[StepRecord]) -> list[str]:

@@ -21,6 +21,7 @@ from math import fsum
 from agentmark.core.context import context_digest, context_fields
 from agentmark.core.payload import PayloadLike, check_payload_len
 from agentmark.core.work_limit import DEFAULT_WORK_LIMIT
+from agentmark.disclosure.basis import PublicBasis, Statement
 from agentmark.errors import SettingError
 from agentmark.identity.registry import Registry
 from agentmark.record import StepRecord
@@ -138,13 +139,21 @@ class Verifier:
         twin.judge = self.judge.for_tries(tries)
         return twin
 
+    def resting_on(self, basis: PublicBasis) -> "Verifier":
+        """A verifier whose bounds hold for this statement of public mode: what it takes is paid for."""
+        paying = self.for_tries(basis.tries)
+        if basis.statement is Statement.CLAIMED_BY_HOLDER:
+            paying.judge = replace(paying.judge, prices=paying.judge.prices.by_a_claimant())
+        return paying
+
     def take_in(self, records: Iterable[StepRecord]) -> Intake:
         """Read and sort a log without judging it."""
         return self.sort_out(accumulate(records, self.keys))
 
     def sort_out(self, state: LogState) -> Intake:
         """Which records of an accumulated state count, for the payload length of this verifier."""
-        return replace(state.intake(self.payload_len), keys_given=self.keys.ids)
+        intake = state.intake(self.payload_len, disclosed=self.keys.disclosed)
+        return replace(intake, keys_given=self.keys.ids)
 
 
 def placed_at(records: Iterable[StepRecord], session: str, offset: int) -> list[StepRecord]:

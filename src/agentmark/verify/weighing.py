@@ -156,9 +156,8 @@ class Weighing:
             self.add([candidate])
 
     def _weigh(self, candidate: Candidate) -> Weighed:
-        prices = self._searcher.prices
-        claimed = candidate.route is Route.CLAIM
-        paid = prices.of_claim if claimed else prices.of(candidate.payload, self._log.payload_len)
+        prices, length = self._searcher.prices, self._log.payload_len
+        paid = prices.of_claim(length) if candidate.route is Route.CLAIM else prices.of(candidate.payload, length)
         self._work.spend(EVIDENCE_STEP * len(self.readings))
         said = self.readings.e_values(candidate.payload)
         evidence = Evidence(self._searcher.noise_rates)

@@ -44,13 +44,9 @@ class _Columns:
 
     tables: tuple[tuple[int, ...], ...]
     everyone: int
-    # The payloads themselves, if they are so few that each is asked by itself.
-    few: tuple[int, ...] = ()
 
     @classmethod
     def of(cls, payloads: Sequence[int], payload_len: int) -> "_Columns":
-        if len(payloads) <= FEW_NAMES:
-            return cls((), (1 << len(payloads)) - 1, tuple(payloads))
         planes = _bit_planes(payloads, payload_len)
         tables = []
         for start in range(0, payload_len, GROUP_BITS):
@@ -98,16 +94,20 @@ def scan_above(
     For each rate the `most` best at most, on the steps that say most, as many as the work allows.
     """
     told = _told(len(payloads), readings, payload_len=payload_len, rates=len(noise), work=work)
-    hard = [reading for reading in told if isinstance(reading, SymbolSet)]
     found: dict[int, None] = {}
-    if len(hard) < len(told):
+    if _weighs_every_symbol(told):
         for rate in noise:
-            scores = _scores_by_table(payloads, told, payload_len, rate)
+            scores = _scores_by_table(payloads, list(told), payload_len, rate)
             best = nlargest(most, range(len(payloads)), key=scores.__getitem__)
             found |= dict.fromkeys([i for i in best if scores[i] >= level])
         return list(found)
     # Scores count from what a step says against those who do not agree.
-    levels = [ceil(FINE_SCALE * (level - len(hard) * log2(rate))) for rate in noise]
+    levels = [ceil(FINE_SCALE * (level - len(told) * log2(rate))) for rate in noise]
+    if len(payloads) <= FEW_NAMES:
+        for few, least in zip(_asked_one_by_one(payloads, told, noise, FINE_SCALE), levels, strict=True):
+            found |= dict.fromkeys([i for i in _best_of(few, most) if few[i] >= least])
+        return list(found)
+    hard = _hard(told)
     if _by_arrays(payloads):
         for scores, least in zip(
             _kept_arrays(payloads, payload_len).scores(hard, _gains(hard, noise, FINE_SCALE)), levels, strict=True
@@ -120,12 +120,10 @@ def scan_above(
     return list(found)
 
 
-def _told(
-    names: int, readings: Readings | Sequence[Reading], *, payload_len: int, rates: int, work: Work
-) -> list[Reading]:
+def _told(names: int, readings: Readings | Sequence[Reading], *, payload_len: int, rates: int, work: Work) -> Readings:
     """The steps that say most, as many as the work allows, paid for."""
     readings = as_readings(readings)
-    has_soft = any(not symbols for _, symbols in readings.shapes)
+    has_soft = _weighs_every_symbol(readings)
 
     def cost_of(shape: Shape) -> float:
         if has_soft:
@@ -137,7 +135,16 @@ def _told(
     work.spend(told.cost)
     if told.left_out and told.bits < ENOUGH_TIMES * log2(2 * names):
         work.refuse(told.left_out)
-    return list(told.readings)
+    return told.readings
+
+
+def _weighs_every_symbol(readings: Readings) -> bool:
+    """Whether there is a step, read from a part of its list, that does."""
+    return any(not symbols for _, symbols in readings.shapes)
+
+
+def _hard(readings: Readings) -> list[SymbolSet]:
+    return [reading for reading in readings if isinstance(reading, SymbolSet)]
 
 
 def _planes_cost(shape: Shape, names: int, payload_len: int, rates: int) -> float:
@@ -156,18 +163,44 @@ def _table_cost(names: int, payload_len: int) -> float:
 
 
 def best_identities(
-    payloads: Sequence[int], readings: Sequence[Reading], *, payload_len: int, noise: Sequence[float], count: int = 2
+    payloads: Sequence[int],
+    readings: Readings | Sequence[Reading],
+    *,
+    payload_len: int,
+    noise: Sequence[float],
+    count: int = 2,
 ) -> list[int]:
     """Indices of the identities with the highest product of e-values, best first, for each noise rate in turn."""
-    hard = [reading for reading in readings if isinstance(reading, SymbolSet)]
-    if len(hard) < len(readings):
-        return [i for rate in noise for i in _best_by_table(payloads, readings, payload_len, rate, count)]
+    readings = as_readings(readings)
+    if _weighs_every_symbol(readings):
+        return [i for rate in noise for i in _best_by_table(payloads, list(readings), payload_len, rate, count)]
+    if len(payloads) <= FEW_NAMES:
+        asked = _asked_one_by_one(payloads, readings, noise, SCORE_SCALE)
+        return [i for scores in asked for i in _best_of(scores, count)]
+    hard = _hard(readings)
     if _by_arrays(payloads):
         scored = _kept_arrays(payloads, payload_len).scores(hard, _gains(hard, noise, SCORE_SCALE))
         return [i for scores in scored for i in largest(scores, count)]
     columns = _kept_columns(payloads, payload_len)
     counters = _counted(columns, hard, noise, SCORE_SCALE)
     return [i for counter in counters for i in _largest(counter, columns.everyone, count)]
+
+
+def _asked_one_by_one(
+    payloads: Sequence[int], readings: Readings, noise: Sequence[float], scale: int
+) -> list[list[int]]:
+    """For each noise rate what the steps say for every identity, in fractions of a bit."""
+    gains = [
+        {(rows, symbols): _gain(symbols / (1 << rows), rate, scale) for rows, symbols in readings.shapes}
+        for rate in noise
+    ]
+    agreeing = [readings.agreeing(payload) for payload in payloads]
+    return [[sum([gain[shape] * count for shape, count in of.items()]) for of in agreeing] for gain in gains]
+
+
+def _best_of(scores: Sequence[int], count: int) -> list[int]:
+    """The places of the largest scores, largest first; of equals, the lowest place."""
+    return nlargest(count, range(len(scores)), key=scores.__getitem__)
 
 
 def _gains(readings: Sequence[SymbolSet], noise: Sequence[float], scale: int) -> list[list[int]]:
@@ -186,10 +219,7 @@ def _counted(columns: _Columns, readings: Sequence[SymbolSet], noise: Sequence[f
     counters: list[list[int]] = [[] for _ in noise]
     for reading, gains in zip(readings, zip(*_gains(readings, noise, scale), strict=True), strict=True):
         # Who agrees is the same for every rate, and takes most of the time.
-        if columns.few:
-            agreeing = sum([1 << i for i, payload in enumerate(columns.few) if reading.allows(payload)])
-        else:
-            agreeing = _agreeing(columns, reading)
+        agreeing = _agreeing(columns, reading)
         for gain, counter in zip(gains, counters, strict=True):
             _add(counter, gain, agreeing)
     return counters

@@ -1,11 +1,12 @@
 """The steps that say most. A search that cannot look at a whole log looks at these: they say nearly all there is."""
 
-from collections import Counter
+from bisect import bisect_right
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import accumulate
 from math import fsum
 
-from agentmark.verify.readings import Readings, Shape, shape_of
+from agentmark.verify.readings import Readings, Shape
 
 # Steps that say so many times the bits of the payload find it as surely as all steps do.
 ENOUGH_TIMES = 10
@@ -31,16 +32,11 @@ def most_telling(readings: Readings, room: float, cost_of: Callable[[Shape], flo
     most = at_least + 1 + int(min(room / min(prices.values(), default=1.0), len(readings)))
     places = readings.by_evidence(most)
     chosen = readings.take(places)
-    taken: Counter[Shape] = Counter()
-    cost = bits = 0.0
-    count = 0
-    for reading in chosen:
-        shape = shape_of(reading)
-        if cost + prices[shape] > room and count >= at_least:
-            break
-        cost += prices[shape]
-        bits += reading.evidence_bits
-        taken[shape] += 1
-        count += 1
-    left_out = fsum([prices[shape] * (all_of - taken[shape]) for shape, all_of in readings.shapes.items()])
-    return Telling(chosen if count == len(chosen) else readings.take(places[:count]), cost, bits, left_out)
+    costs = list(accumulate(chosen.by_shape(prices)))
+    count = max(min(at_least, len(costs)), bisect_right(costs, room))
+    if count < len(chosen):
+        chosen = readings.take(places[:count])
+    left_out = fsum(
+        [prices[shape] * (all_of - chosen.shapes.get(shape, 0)) for shape, all_of in readings.shapes.items()]
+    )
+    return Telling(chosen, costs[count - 1] if count else 0.0, fsum(chosen.bits()), left_out)
