@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 from bench.logs import Logs, Mix
+from bench_audit import INTRODUCTION, page_with
 
 from agentmark import Verifier, read_log
 
@@ -33,3 +34,10 @@ def test_made_logs_are_damaged_as_they_say(tmp_path: Path) -> None:
         assert verdict.accepted is (kind == "damaged")
         altered += verdict.consistent is False
     assert altered > 6
+
+
+def test_the_page_of_the_bench_takes_each_table_in_its_place() -> None:
+    both = page_with(INTRODUCTION, ["## Rates\n\nold\n", "## Workers\n\ntwo\n"])
+    assert both == INTRODUCTION + "\n## Rates\n\nold\n\n## Workers\n\ntwo\n"
+    assert page_with(both, ["## Rates\n\nnew\n"]) == both.replace("old", "new")
+    assert page_with(both, []) == both

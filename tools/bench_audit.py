@@ -3,7 +3,7 @@
     python tools/bench_audit.py                       everything, with 10 million steps (hours on a small machine)
     python tools/bench_audit.py --size 1_000_000      the large log smaller (and the others, if they are larger than it)
     python tools/bench_audit.py rates rounding        these parts only
-    python tools/bench_audit.py --write               also put the tables into docs/bench-audit.md
+    python tools/bench_audit.py --write               also put the tables into docs/bench-audit.md, each in its place
 
 Times are processor seconds of this machine, and say little of another. Ratios within one run say more: what is
 compared is measured in turns. Every number is the median of the rounds, with the least and the most behind it.
@@ -24,7 +24,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from bench.logs import PAYLOAD_LEN, Logs, Mix
-from bench.measure import Cost, Spread, interleaved, machine, run
+from bench.measure import Cost, Spread, commit, interleaved, machine, run
 
 from agentmark import BehaviorDistribution, Embedder, Registry, SharedKey, StepRecord, Verifier
 from agentmark.core.distribution import WEIGHT_BITS
@@ -39,9 +39,11 @@ PAGE = ROOT / "docs" / "bench-audit.md"
 # Engine, what makes it run, and how many steps its log has: a plain verdict needs no more to be measured.
 ENGINES: Mapping[str, tuple[Sequence[str], Mapping[str, str], int]] = {
     "plain": (("--engine", "plain"), {}, 20_000),
-    "batched": (("--engine", "fast"), {"AGENTMARK_NO_NATIVE": "1"}, 200_000),
-    "native": (("--engine", "fast"), {}, 200_000),
+    "batched": (("--engine", "fast"), {"AGENTMARK_NO_NATIVE": "1"}, 300_000),
+    "native": (("--engine", "fast"), {}, 1_000_000),
 }
+# Longer lists, fewer steps: what is compared is held in memory.
+MOST_OF_LONG_LISTS = 300_000
 SESSIONS_OF_30 = 10_000
 SESSION_STEPS = 100
 IDENTITIES = 50
@@ -49,6 +51,8 @@ DAMAGED = UNMARKED = 0.1
 # Of the log that is held against a million names.
 FOREIGN = 0.2
 MILLION = 1_000_000
+# What one process still holds in memory: the hardest to beat.
+WORKERS_STEPS = 3 * MILLION
 CORRECTIONS: Mapping[str, Sequence[str]] = {"familywise": (), "FDR 0.05": ("--fdr", "0.05")}
 
 
@@ -86,10 +90,10 @@ class Table:
         self._rows.append(tuple(map(str, cells)))
         say("  " + " | ".join(map(str, cells)))
 
-    def __str__(self) -> str:
+    def section(self, measured: str) -> str:
         head, *rows = [f"| {' | '.join(cells)} |" for cells in self._rows]
         rule = "|" + "---|" * len(self._rows[0])
-        return "\n".join([f"## {self.title}", "", self._said, "", head, rule, *rows, ""])
+        return "\n".join([f"## {self.title}", "", self._said, "", head, rule, *rows, "", measured, ""])
 
 
 def say(sentence: str) -> None:
@@ -109,6 +113,7 @@ def rates(setting: Setting) -> Iterator[Table]:
         "n",
         "file",
         "engine",
+        "steps",
         "steps a second",
         "times plain",
     )
@@ -116,7 +121,8 @@ def rates(setting: Setting) -> Iterator[Table]:
         for options in (6, 20):
             files: dict[str, Path] = {}
             logs: dict[str, Logs] = {}
-            for count in sorted({setting.at_most(steps) for _, _, steps in ENGINES.values()}):
+            most = MILLION if options == 6 else MOST_OF_LONG_LISTS
+            for count in sorted({setting.at_most(min(steps, most)) for _, _, steps in ENGINES.values()}):
                 name = f"rates-{scheme}-{options}-{count}"
                 mix = Mix(scheme, options, count // SESSION_STEPS, SESSION_STEPS, seed=setting.seed)
                 made = setting.logs(name, mix)
@@ -125,7 +131,7 @@ def rates(setting: Setting) -> Iterator[Table]:
             measures: dict[str, Callable[[], float]] = {}
             for kind in ("JSONL", "Parquet"):
                 for engine, (words, environment, steps) in ENGINES.items():
-                    count = setting.at_most(steps)
+                    count = setting.at_most(min(steps, most))
                     if f"{kind} {count}" in files and engine_is_here(engine):
                         made, path = logs[f"{kind} {count}"], files[f"{kind} {count}"]
                         measures[f"{kind}|{engine}"] = partial(rate_of, made, path, words, environment)
@@ -133,7 +139,8 @@ def rates(setting: Setting) -> Iterator[Table]:
             for what, spread in found.items():
                 kind, engine = what.split("|")
                 plain = found[f"{kind}|plain"].middle
-                table.add(scheme, options, kind, engine, spread.text(), f"{spread.middle / plain:.1f}")
+                steps = setting.at_most(min(ENGINES[engine][2], most))
+                table.add(scheme, options, kind, engine, f"{steps:,}", spread.text(), f"{spread.middle / plain:.1f}")
             for made in logs.values():
                 shutil.rmtree(made.root, ignore_errors=True)
     yield table
@@ -305,7 +312,7 @@ def large_mix(setting: Setting, size: int) -> Mix:
 
 def workers(setting: Setting) -> Iterator[Table]:
     """Two workers against one."""
-    size = min(setting.size, MILLION)
+    size = setting.at_most(WORKERS_STEPS)
     table = Table(
         "Workers",
         f"The same kind of folder with {size:,} steps. Wall time says how much faster; processor time, what it costs.",
@@ -420,11 +427,21 @@ PARTS: Mapping[str, Callable[[Setting], Iterator[Table]]] = {
 INTRODUCTION = """# What bulk audits cost
 
 Written by `make bench-audit`. The logs are made for it (`tools/bench/logs.py`): real marks, lists drawn from a pool of
-2,000 (Dirichlet 1), payloads of 32 bits. Processor seconds are those of the machine named below, which was not left
-alone; ratios within a row or a column were measured in turns. Numbers are medians, with the least and the most of the
-rounds in brackets.
-
+2,000 (Dirichlet 1), payloads of 32 bits. Processor seconds are those of the machine named below each table; ratios
+within a row or a column were measured in turns. Numbers are medians, with the least and the most of the rounds in
+brackets.
 """
+HEADING = "## "
+
+
+def page_with(text: str, sections: Sequence[str]) -> str:
+    """The page, in which these sections stand in the place of those with their titles. New ones come behind."""
+    head, *old = text.split(f"\n{HEADING}")
+    kept = {section.partition("\n")[0]: section.rstrip() for section in old}
+    for section in sections:
+        content = section.removeprefix(HEADING).rstrip()
+        kept[content.partition("\n")[0]] = content
+    return "".join([head.rstrip(), "\n", *[f"\n{HEADING}{section}\n" for section in kept.values()]])
 
 
 def main() -> int:
@@ -439,16 +456,19 @@ def main() -> int:
     unknown = [name for name in options.parts if name not in PARTS]
     if unknown:
         parser.error(f"{', '.join(unknown)}: not a part; there are {', '.join(PARTS)}")
-    about = f"Measured on {machine()}. Seed {options.seed}, {options.rounds} rounds."
+    rounds = "1 round" if options.rounds == 1 else f"{options.rounds} rounds"
     if options.work is not None:
         options.work.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=options.work) as scratch:
         setting = Setting(work=Path(scratch), seed=options.seed, rounds=options.rounds, size=options.size)
-        tables = [str(table) for name in options.parts or PARTS for table in PARTS[name](setting)]
-    text = "\n".join([about, "", *tables])
-    print(text)
-    if options.write:
-        PAGE.write_text(INTRODUCTION + text, encoding="utf-8")
+        for name in options.parts or PARTS:
+            measured = f"Measured on {machine()}. Seed {options.seed}, {rounds}; commit {commit()}."
+            sections = [table.section(measured) for table in PARTS[name](setting)]
+            print("\n".join(sections), flush=True)
+            # Part by part: what follows may take hours.
+            if options.write:
+                before = PAGE.read_text(encoding="utf-8") if PAGE.exists() else INTRODUCTION
+                PAGE.write_text(page_with(before, sections), encoding="utf-8")
     return 0
 
 

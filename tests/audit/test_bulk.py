@@ -17,8 +17,11 @@ import pytest
 from support import EVEN, marked_log
 
 from agentmark import Embedder, Identity, LogWriter, Registry, SharedKey, StepRecord
+from agentmark.audit import bulk
 from agentmark.audit.bulk import BulkAudit
 from agentmark.audit.case import Case
+from agentmark.audit.chunks import ChunkKind
+from agentmark.audit.held import HeldAudit
 from agentmark.audit.judged import AuditSummary, JudgedRow
 from agentmark.audit.roll_case import RollCase
 from agentmark.audit.work_dir import WorkDirError
@@ -26,6 +29,7 @@ from agentmark.audit.workers import JobError, WorkerError
 from agentmark.errors import SettingError
 from agentmark.log.read.limits import LimitError
 from agentmark.verify.correction import Correction, FalseDiscovery, Familywise
+from agentmark.verify.keyring import Keyring
 from agentmark.verify.roll import By
 from agentmark.verify.verdict import Standing
 
@@ -112,6 +116,38 @@ def test_the_division_of_the_work_makes_no_difference(logs: Path) -> None:
         {"engine": "fast", "shard_bytes": 20_000, "part_bytes": 10_000, "workers": 2},
     ):
         assert rows_of(audit_of(logs, **settings))[1] == expected, settings
+
+
+@pytest.mark.parametrize("engine", ["plain", "fast"])
+@pytest.mark.parametrize("by", list(By))
+def test_what_fits_in_memory_is_judged_there_and_says_the_same(logs: Path, tmp_path: Path, by: By, engine: str) -> None:
+    on_disk = rows_of(audit_of(logs, by=by, engine=engine, work_dir=tmp_path / "work"))
+    assert rows_of(audit_of(logs, by=by, engine=engine)) == on_disk
+
+
+def test_in_memory_nothing_is_written_but_the_results(logs: Path, tmp_path: Path) -> None:
+    watched: list[str] = []
+    audit = audit_of(logs, out=tmp_path / "out.jsonl", workers=2)
+    audit.run(on_row=lambda _: watched.extend([path.name for path in tmp_path.iterdir()]))
+    assert watched
+    assert not [name for name in watched if "work" in name]
+
+
+@pytest.mark.parametrize("most", [1, 20_000])
+def test_what_turns_out_too_much_to_hold_goes_to_parts(
+    logs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most: int
+) -> None:
+    expected = rows_of(audit_of(logs))
+    begun: list[int] = []
+
+    class Held(HeldAudit):
+        def __init__(self, kind: ChunkKind, keys: Keyring) -> None:
+            begun.append(most)
+            super().__init__(kind, keys, most=most)
+
+    monkeypatch.setattr(bulk, "HeldAudit", Held)
+    assert rows_of(audit_of(logs, out=tmp_path / "out.jsonl")) == expected
+    assert begun == [most]
 
 
 def test_a_claim_asks_of_each(logs: Path) -> None:

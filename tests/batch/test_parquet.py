@@ -212,6 +212,7 @@ def test_limits_stop_both_ways_with_the_same_words(
 ) -> None:
     for name in ("FREE_VALUES", "FREE_RECORDS", "FREE_UNPACKED"):
         monkeypatch.setattr(f"agentmark.log.read.meter.{name}", 100)
+    monkeypatch.setattr("agentmark.log.read.meter.TABLE_FOLD", 1)
     told = check_alike(a_table(tmp_path / "steps.parquet", RECORDS * 3), limits=limits)
     assert isinstance(told.ending, tuple)
     assert told.ending[0] is LimitError

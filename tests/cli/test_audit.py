@@ -149,10 +149,9 @@ def test_an_interrupt_ends_everything_at_once_and_resume_goes_on(folder: Path) -
     words = [sys.executable, "-m", "agentmark", "audit", "logs", "--key", "key.json", "--workers", "2"]
     for i in range(40):
         write(folder / "logs" / "many" / f"{i}.jsonl", session(f"many {i}", "acme"))
-    process = subprocess.Popen(
-        [*words, "--out", "results.jsonl"], cwd=folder, stderr=subprocess.PIPE, text=True, start_new_session=True
-    )
-    work = folder / "results.jsonl.work"
+    words += ["--out", "results.jsonl", "--work-dir", "work"]
+    process = subprocess.Popen(words, cwd=folder, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    work = folder / "work"
     deadline = time.monotonic() + 60
     while not (work / "settings.json").exists() and process.poll() is None and time.monotonic() < deadline:
         time.sleep(0.01)
@@ -163,9 +162,7 @@ def test_an_interrupt_ends_everything_at_once_and_resume_goes_on(folder: Path) -
     assert process.returncode == 130
     assert "interrupted" in err
     assert "Traceback" not in err
-    finished = subprocess.run(
-        [*words, "--out", "results.jsonl", "--resume"], cwd=folder, capture_output=True, text=True, check=False
-    )
+    finished = subprocess.run([*words, "--resume"], cwd=folder, capture_output=True, text=True, check=False)
     assert finished.returncode == 0, finished.stderr
     assert not work.exists()
     assert len((folder / "results.jsonl").read_text("utf-8").splitlines()) == 46

@@ -12,7 +12,7 @@ The keys are given to worker processes when these are started, and stand in no f
 
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from hashlib import blake2b
 from pathlib import Path
@@ -20,10 +20,11 @@ from typing import Any
 
 from agentmark.audit.bulk_report import ReportAbout, ReportAsked, ReportRows, write_report
 from agentmark.audit.case import claim_as_asked, claim_as_taken
-from agentmark.audit.chunk_kinds import default_engine
+from agentmark.audit.chunk_kinds import chunk_kind, default_engine
 from agentmark.audit.chunks import FAST, PLAIN
+from agentmark.audit.held import HELD_BYTES, HeldAudit, TooMuchToHoldError
 from agentmark.audit.judged import AuditSummary, JudgedRow, ReadTotals, RowTally
-from agentmark.audit.judging import Given, Judging
+from agentmark.audit.judging import Given, Judged, Judging
 from agentmark.audit.progress import Progress, Silent
 from agentmark.audit.results import Discarded, RowWriter, check_results, results_writer
 from agentmark.audit.shard_reading import ReadJob, ShardOutcome, read_shards
@@ -52,7 +53,11 @@ from agentmark.verify.verifier import Verifier
 
 # What a part has, in bytes of columns or of lines: it is held at once by whoever reads it.
 PART_BYTES = {FAST: 64 << 20, PLAIN: 16 << 20}
+# With several workers there are so many parts for each at least, so that none waits long for the last.
+PARTS_A_WORKER = 4
 MOST_WORKERS = 512
+# So little is done by one process sooner than others are started.
+ONE_PROCESS_BYTES = 32 << 20
 MOST_PARTS = 4096
 # What a byte of a file comes to in a part, roughly: a line becomes columns of a third of its size; what is packed is
 # larger than it looks.
@@ -116,7 +121,8 @@ class BulkAudit:
             check_results(self.out)
         if self.report is not None:
             self.report.check()
-        self.verifier()
+        if self.verifier().keys.disclosed:
+            raise SettingError("keys", "a disclosure proves records one by one, and is judged by `Verifier`")
 
     def verifier(self) -> Verifier:
         """The verifier of the question; what it cannot mean is refused here."""
@@ -180,10 +186,13 @@ class _Run:
         with ExitStack() as stack:
             path = self._work_path(stack)
             found = find_shards(self._asked.paths, own=self._own(path), strict=self._asked.strict)
+            engine = self._asked.engine or default_engine()
+            if self._is_held(path, found, engine):
+                with suppress(TooMuchToHoldError):
+                    return self._run_held(found, engine)
             work_dir = WorkDir(path, resume=self._asked.resume)
             # Left as it is, so that a run that stops can be taken up again.
             stack.callback(work_dir.close)
-            engine = self._asked.engine or default_engine()
             chosen = work_dir.settle(
                 self._asked.settings, {"engine": engine, "part_count": self._part_count(found, engine)}
             )
@@ -191,7 +200,7 @@ class _Run:
             workers = stack.enter_context(self._pool(max(len(reading.jobs), chosen["part_count"])))
             files, outcomes = reading.read(workers, self._progress)
             judging = self._judging(work_dir, workers, files, chosen)
-            summary = self._judged(judging, outcomes, read_totals(outcomes, found))
+            summary = self._summed_up(judging.judged(), judging.engine, outcomes, read_totals(outcomes, found))
             if not self._asked.keep_work_dir:
                 work_dir.remove()
         return summary
@@ -212,10 +221,37 @@ class _Run:
         """So many that a part can be held at once, whatever the size of all."""
         if self._asked.by is By.ALL:
             return 1
-        size = sum([shard.size * UNPACKED.get(Path(shard.path).suffix, 1.0) for shard in found.shards])
-        if engine == FAST:
-            size *= COLUMNS_OF_LINES
-        return min(MOST_PARTS, 1 + int(size // (self._asked.part_bytes or PART_BYTES[engine])))
+        size = _expected_bytes(found, engine)
+        least = PARTS_A_WORKER * self._workers if self._workers > 1 else 1
+        return min(MOST_PARTS, max(least, 1 + int(size // (self._asked.part_bytes or PART_BYTES[engine]))))
+
+    def _is_held(self, work_path: Path, found: FoundShards, engine: str) -> bool:
+        """Whether one process does all of it in memory: it is little, and nobody asked for a working folder, or for
+        the work to be divided."""
+        asked = self._asked
+        is_kept = asked.work_dir is not None or asked.resume or asked.keep_work_dir or work_path.exists()
+        if is_kept or asked.part_bytes is not None or asked.shard_bytes != RANGE_BYTES:
+            return False
+        one = self._workers == 1 or found.size <= ONE_PROCESS_BYTES
+        return one and _expected_bytes(found, engine) <= HELD_BYTES
+
+    def _run_held(self, found: FoundShards, engine: str) -> AuditSummary:
+        asked = self._asked
+        verifier = asked.verifier()
+        pieces = tuple([piece for shard in found.shards for piece in ranges_of(shard, asked.shard_bytes)])
+        job = read_job(asked, pieces, engine)
+        audit = HeldAudit(chunk_kind(engine), verifier.keys)
+        outcomes = audit.read(job, self._progress, found.size)
+        judged = audit.judged(
+            verifier,
+            job,
+            correction=asked.asked_correction,
+            claim=asked.claim,
+            pools=asked.pools,
+            progress=self._progress,
+        )
+        self._workers = 1
+        return self._summed_up(judged, engine, outcomes, read_totals(outcomes, found))
 
     def _pool(self, most: int) -> Workers:
         """No more processes than there is work for."""
@@ -239,9 +275,10 @@ class _Run:
             progress=self._progress,
         )
 
-    def _judged(self, judging: Judging, outcomes: Sequence[ShardOutcome], read: ReadTotals) -> AuditSummary:
-        asked, verifier = self._asked, judging.verifier
-        judged = judging.judged()
+    def _summed_up(
+        self, judged: Judged, engine: str, outcomes: Sequence[ShardOutcome], read: ReadTotals
+    ) -> AuditSummary:
+        asked, verifier = self._asked, self._asked.verifier()
         tally, listed = RowTally(), ReportRows()
         writer: RowWriter = Discarded() if asked.out is None else results_writer(asked.out)
         with writer:
@@ -266,7 +303,7 @@ class _Run:
             key_ids_given=verifier.keys.ids,
             claim=claim_as_asked(asked.claim),
             claim_taken_as=claim_as_taken(asked.claim, asked.registry),
-            engine=judging.engine,
+            engine=engine,
             workers=self._workers,
             not_pooled=judged.not_pooled,
         )
@@ -333,19 +370,32 @@ class _Reading:
                 path.unlink(missing_ok=True)
 
     def _job(self, shards: tuple[Shard, ...]) -> ReadJob:
-        asked = self._asked
         named = blake2b(repr(shards).encode("utf-8", "surrogatepass"), digest_size=12).hexdigest()
-        return ReadJob(
-            shards=shards,
-            file=str(self._dir.parts / f"{named}.parts"),
-            part_count=self._chosen["part_count"],
-            by=asked.by,
-            engine=self._chosen["engine"],
-            limits=asked.limits,
-            strict=asked.strict,
-            work_limit=asked.work_limit,
-            digests=asked.report is not None,
-        )
+        file = str(self._dir.parts / f"{named}.parts")
+        return read_job(self._asked, shards, self._chosen["engine"], file=file, part_count=self._chosen["part_count"])
+
+
+def read_job(
+    asked: BulkAudit, shards: tuple[Shard, ...], engine: str, *, file: str = "", part_count: int = 1
+) -> ReadJob:
+    """What whoever reads these shards is told."""
+    return ReadJob(
+        shards=shards,
+        file=file,
+        part_count=part_count,
+        by=asked.by,
+        engine=engine,
+        limits=asked.limits,
+        strict=asked.strict,
+        work_limit=asked.work_limit,
+        digests=asked.report is not None,
+    )
+
+
+def _expected_bytes(found: FoundShards, engine: str) -> float:
+    """What all records come to, in bytes of columns or of lines."""
+    size = sum([shard.size * UNPACKED.get(Path(shard.path).suffix, 1.0) for shard in found.shards])
+    return size * COLUMNS_OF_LINES if engine == FAST else size
 
 
 def _read_job(job: ReadJob) -> tuple[list[ShardOutcome], int]:

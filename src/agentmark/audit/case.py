@@ -25,6 +25,7 @@ from agentmark.audit.stretches import find_segments
 from agentmark.core.payload import PayloadLike
 from agentmark.core.work_limit import DEFAULT_WORK_LIMIT
 from agentmark.disclosure.basis import PublicBasis
+from agentmark.disclosure.check import DisclosedSteps
 from agentmark.errors import SettingError
 from agentmark.identity.registry import Registry
 from agentmark.keys.signing import check_public_key
@@ -40,6 +41,7 @@ from agentmark.verify.verifier import Verifier
 from agentmark.verify.work import Work, reading_work
 
 if TYPE_CHECKING:
+    from agentmark.report.disclosed_part import Carried
     from agentmark.report.parts import Report, StrangerReport
 
 # The control reads and searches with this part of the work. Of a long log it then reads a part, and says of how many
@@ -128,7 +130,7 @@ class Case:
             any_key_id=self.any_key_id,
             work_limit=self.work_limit,
         )
-        return verifier if self.basis is None else verifier.for_tries(self.basis.tries)
+        return verifier if self.basis is None else verifier.resting_on(self.basis)
 
     def read(self, progress: Progress | None = None) -> Material:
         """Read the logs, and keep the sessions that are asked about."""
@@ -260,7 +262,7 @@ class _Inquiry:
 
     def _reading_work(self) -> Work:
         """What reading may cost follows the size of the files, not of what is packed in them."""
-        return reading_work(self._case.work_limit, self._material.size_on_disk)
+        return reading_work(self._case.work_limit, self._material.size_to_read)
 
     def _locate(self, verifier: Verifier, lost: LostPlace) -> Placement:
         self._progress.say(f"trying {lost.offsets} places in session {lost.session}")
@@ -289,7 +291,32 @@ class _Inquiry:
             passed_over=answer.passed_over,
             segments=segments,
             chains=answer.chains,
-            rests_on=None if answer.basis is None else answer.basis.sentence,
+            carried=self._carried(order),
+        )
+
+    def _carried(self, order: ReportOrder) -> "Carried | None":
+        """In public mode, what the verdict can be repeated from without any file but the report."""
+        from agentmark.report.disclosed_part import AskedPart, Carried
+
+        case = self._case
+        if case.basis is None:
+            return None
+        named = isinstance(case.claim, str) and case.registry is not None
+        return Carried(
+            basis=case.basis,
+            disclosures=[each for key in case.keys if isinstance(key, DisclosedSteps) for each in key.disclosures],
+            records=[record for records in self._material.records for record in records],
+            asked=AskedPart(
+                payload_len=case.payload_len,
+                threshold=repr(case.threshold),
+                noise=None if case.noise is None else repr(case.noise),
+                work_limit=case.work_limit,
+                reading_limit=int(self._reading_work().limit),
+                segments=order.segments,
+                all_sessions=not case.sessions,
+            ),
+            registry=case.registry,
+            claim=str(case.claim) if named else None,
         )
 
     def _stranger_report(self, order: ReportOrder, answer: Answer, verifier: Verifier) -> "StrangerReport":

@@ -5,7 +5,7 @@ Both kinds give the same results. `PLAIN` is the reference that the other is com
 
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -16,10 +16,15 @@ from agentmark.core.errors import AgentMarkError
 from agentmark.log.read.events import Entry
 from agentmark.log.read.limits import Limits
 from agentmark.log.read.open import Log, open_log
+from agentmark.log.read.parquet import size_to_read
 from agentmark.log.read.summary import LogSummary
 from agentmark.record import StepRecord
 from agentmark.verify.intake import reading_cost
+from agentmark.verify.keyring import Keyring
+from agentmark.verify.many import Group
 from agentmark.verify.roll import By
+from agentmark.verify.sorted_log import SortedLog
+from agentmark.verify.state import accumulate
 from agentmark.verify.work import reading_work
 
 PLAIN, FAST = "plain", "fast"
@@ -44,7 +49,7 @@ class Chunk(Protocol):
 class ChunkReading(Protocol):
     """A shard that is read chunk by chunk. `summary` and `lines` are known at its end."""
 
-    def chunks(self) -> Iterator[Any]: ...
+    def chunks(self) -> Generator[Any]: ...
 
     @property
     def summary(self) -> LogSummary: ...
@@ -60,6 +65,15 @@ class ChunkKind(Protocol):
 
     def by_part(self, chunks: list[Any], by: By, part_count: int) -> Iterator[tuple[int, bytes]]:
         """The same records as blocks, each of one part, in their order."""
+
+    def of_blocks(self, blocks: Iterable[bytes]) -> Iterable[Any]:
+        """The records of a part again, as chunks."""
+
+    def held(self, chunk: Any, keys: Keyring) -> Any:
+        """A chunk as it is kept in memory until all have come."""
+
+    def sorted_out(self, held: Sequence[Any], keys: Keyring, by: By, payload_len: int | None) -> list[SortedLog]:
+        """All of them read under the keys and sorted out by group, in the order of their names."""
 
 
 def group_of(record: StepRecord, file: str, by: By) -> str:
@@ -110,14 +124,28 @@ class PlainChunks:
             for part, mine in sorted(lines.items()):
                 yield part, "\n".join([json.dumps(chunk.file), *mine]).encode("utf-8", "surrogatepass")
 
+    def of_blocks(self, blocks: Iterable[bytes]) -> Iterator["PlainChunk"]:
+        for block in blocks:
+            head, *lines = block.decode("utf-8", "surrogatepass").split("\n")
+            yield PlainChunk(json.loads(head), tuple([Entry(StepRecord.from_json(line)) for line in lines]))
 
-def plain_records(blocks: Iterable[bytes]) -> Iterator[tuple[str, StepRecord]]:
-    """The records of blocks of lines, each with its file."""
-    for block in blocks:
-        head, *lines = block.decode("utf-8", "surrogatepass").split("\n")
-        file = json.loads(head)
-        for line in lines:
-            yield file, StepRecord.from_json(line)
+    def held(self, chunk: PlainChunk, _keys: Keyring) -> PlainChunk:
+        return chunk
+
+    def sorted_out(self, held: Sequence[PlainChunk], keys: Keyring, by: By, payload_len: int | None) -> list[SortedLog]:
+        records: dict[str, list[StepRecord]] = defaultdict(list)
+        files: dict[str, set[str]] = defaultdict(set)
+        for chunk in held:
+            for entry in chunk.entries:
+                name = group_of(entry.record, chunk.file, by)
+                records[name].append(entry.record)
+                files[name].add(chunk.file)
+        logs = []
+        for name in sorted(records):
+            state = accumulate(records.pop(name), keys)
+            group = Group(name=name, files=tuple(sorted(files.pop(name))), state=state, disclosed=keys.disclosed)
+            logs.append(group.sorted_out(payload_len))
+        return logs
 
 
 class PlainReading:
@@ -133,7 +161,7 @@ class PlainReading:
         )
         self._allowance = ReadingAllowance(shard, work_limit)
 
-    def chunks(self) -> Iterator[PlainChunk]:
+    def chunks(self) -> Generator[PlainChunk]:
         gathered: list[Entry] = []
         for entry in self._log.entries():
             self._allowance.take(entry.record)
@@ -172,8 +200,8 @@ class ReadingAllowance:
 
     def __init__(self, shard: Shard, work_limit: int) -> None:
         self._name = shard.name
-        self._work = reading_work(work_limit, shard.size)
         self.counts = shard.end is None and _is_packed(Path(shard.path))
+        self._work = reading_work(work_limit, size_to_read(Path(shard.path)) if self.counts else shard.size)
 
     def take(self, record: StepRecord) -> None:
         if self.counts:

@@ -1,6 +1,6 @@
 """Records as columns on their way from shards to parts (extra: fast)."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from io import BufferedReader
 from math import fsum
@@ -12,6 +12,9 @@ from agentmark.batch.arrays import Int64s, np, row_of_each
 from agentmark.batch.chunks import read_chunks
 from agentmark.batch.columns import StepColumns
 from agentmark.batch.from_lines import read_line_chunks
+from agentmark.batch.groups import sort_out
+from agentmark.batch.joined import JoinedColumns
+from agentmark.batch.reading import ReadingColumns, read_columns
 from agentmark.log.read.files import shown
 from agentmark.log.read.limits import MIB, Limits
 from agentmark.log.read.meter import Meter
@@ -20,7 +23,9 @@ from agentmark.log.read.packing import as_it_is
 from agentmark.log.read.span import FileSpan
 from agentmark.log.read.summary import LogSummary, Tally
 from agentmark.verify.intake import reading_cost
+from agentmark.verify.keyring import Keyring
 from agentmark.verify.roll import By
+from agentmark.verify.sorted_log import SortedLog
 
 # Rows of a chunk: some 3 MB for lists of six.
 CHUNK_ROWS = 16384
@@ -59,6 +64,29 @@ class ColumnChunks:
             if len(rows):
                 yield part, columns.take(rows).to_bytes()
 
+    def of_blocks(self, blocks: Iterable[bytes]) -> Iterator[ColumnChunk]:
+        for block in blocks:
+            yield ColumnChunk(StepColumns.from_bytes(block))
+
+    def held(self, chunk: ColumnChunk, keys: Keyring) -> "ReadChunk":
+        """Read at once, while what it takes is still at hand."""
+        return ReadChunk(chunk.columns, read_columns(chunk.columns, keys))
+
+    def sorted_out(
+        self, held: Sequence["ReadChunk"], keys: Keyring, by: By, payload_len: int | None
+    ) -> list[SortedLog]:
+        columns = JoinedColumns.of([chunk.columns for chunk in held])
+        readings = ReadingColumns.concat([chunk.readings for chunk in held if len(chunk.columns)])
+        return sorted(sort_out(columns, readings, by, payload_len), key=lambda log: log.name)
+
+
+@dataclass(frozen=True, slots=True)
+class ReadChunk:
+    """Some records, and what they say."""
+
+    columns: StepColumns
+    readings: ReadingColumns
+
 
 def parts_of(columns: StepColumns, by: By, part_count: int) -> Int64s:
     """The part that each row belongs to. Each name is hashed once."""
@@ -85,7 +113,7 @@ class ColumnReading:
         self._summary: LogSummary | None = None
         self.lines = 0
 
-    def chunks(self) -> Iterator[ColumnChunk]:
+    def chunks(self) -> Generator[ColumnChunk]:
         for columns in self._whole() if self._shard.end is None else self._range(self._shard.end):
             if self._allowance.counts:
                 self._allowance.take_cost(reading_costs(columns))
@@ -127,8 +155,3 @@ def reading_costs(columns: StepColumns) -> float:
     sizes = np.stack([columns.scheme, columns.partial, columns.payload_len, options, letters.astype(np.int64)], axis=1)
     _, first, counts = np.unique(sizes, axis=0, return_index=True, return_counts=True)
     return fsum([reading_cost(columns.record(i)) * n for i, n in zip(first.tolist(), counts.tolist(), strict=True)])
-
-
-def part_columns(blocks: Iterable[bytes]) -> StepColumns:
-    """All of a part."""
-    return StepColumns.concat([StepColumns.from_bytes(block) for block in blocks])

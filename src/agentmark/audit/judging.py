@@ -74,6 +74,8 @@ class Judging:
     def judged(self) -> Judged:
         """All groups of all parts. In memory are a few numbers of each group, and the parts at hand."""
         self._drop_what_is_of_other_files()
+        # Of another audit in this process, perhaps in the same folder.
+        PHASE.at_hand.clear()
         payload_len = self.verifier.payload_len
         parts = self._sorted_out(payload_len)
         mapper = _PhaseMapper(self.workers, self.folder, self.verifier.keys)
@@ -92,7 +94,7 @@ class Judging:
         )
         jobs = [(part, settled, judged.pools) for part, settled in zip(parts, judged.settled, strict=True)]
         files = list(mapper(_write_rows, jobs))
-        PHASE.last = None
+        PHASE.at_hand.clear()
         rows = merge(*[_read_rows(Path(path)) for path in files], key=lambda row: row.row.group)
         return Judged(rows=rows, pools=judged.pools, questions=judged.questions, not_pooled=judged.not_pooled)
 

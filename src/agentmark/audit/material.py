@@ -12,6 +12,7 @@ from agentmark.log.read.events import Entry
 from agentmark.log.read.files import find_logs, shown
 from agentmark.log.read.limits import DEFAULT_LIMITS, Limits
 from agentmark.log.read.open import ReadLog, open_log
+from agentmark.log.read.parquet import size_to_read
 from agentmark.record import StepRecord
 from agentmark.report.chain_part import ChainPart, describe_chain
 from agentmark.report.provenance import InputFile, describe_file
@@ -76,8 +77,8 @@ class Material:
         return self if not chosen else replace(self, chosen=chosen)
 
     @property
-    def size_on_disk(self) -> int:
-        return sum([log.path.stat().st_size for log in self.logs])
+    def size_to_read(self) -> int:
+        return sum([size_to_read(log.path) for log in self.logs])
 
     @property
     def key_ids(self) -> list[str]:

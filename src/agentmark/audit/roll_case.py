@@ -167,7 +167,7 @@ class _RollInquiry:
     def _group(self, done: int, part: Part, keys: Keyring, reading: Work) -> Group:
         self._progress.count(done, len(self._parts), f"{self._asked.by}s read under the key")
         state = self._engine.take_in(part.by_file.values(), keys, reading)
-        return Group(name=part.name, files=part.files, state=state)
+        return Group(name=part.name, files=part.files, state=state, disclosed=keys.disclosed)
 
     def _control(self, strangers: Keyring) -> ControlRoll:
         """A stranger's key finds nothing however long it looks: a part of the work is enough to see that."""
@@ -178,7 +178,7 @@ class _RollInquiry:
         return ControlRoll(attributed=roll.standings[Standing.ATTRIBUTED], judged=roll.questions)
 
     def _reading_work(self) -> Work:
-        return reading_work(self._case.work_limit, self._material.size_on_disk)
+        return reading_work(self._case.work_limit, self._material.size_to_read)
 
     def _basis_sentences(self) -> list[str]:
         return [] if self._case.basis is None else [self._case.basis.sentence]

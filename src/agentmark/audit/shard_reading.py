@@ -7,6 +7,7 @@ What a damaged file holds before the damage is kept, as `agentmark verify --skip
 import hashlib
 import re
 from collections.abc import Callable, Iterable
+from contextlib import closing
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
@@ -105,12 +106,25 @@ def read_shards(job: ReadJob, told: Counted) -> tuple[list[ShardOutcome], int]:
     kind = chunk_kind(job.engine)
     with SpillWriter(Path(job.file), job.part_count) as writer:
         buffer = _Buffer(writer, lambda chunks: kind.by_part(chunks, job.by, job.part_count))
-        outcomes = [_read_shard(job, shard, kind, buffer, told) for shard in job.shards]
+        outcomes = [read_shard(job, shard, kind, buffer, told) for shard in job.shards]
         buffer.finish()
     return outcomes, writer.size
 
 
-def _read_shard(job: ReadJob, shard: Shard, kind: ChunkKind, buffer: "_Buffer", told: Counted) -> ShardOutcome:
+class Buffer(Protocol):
+    """Where the chunks of a shard go; those of the shard at hand can be dropped until it is committed."""
+
+    def begin(self) -> None: ...
+
+    def add(self, chunk: Any) -> None: ...
+
+    def commit(self) -> None: ...
+
+    def drop(self) -> None: ...
+
+
+def read_shard(job: ReadJob, shard: Shard, kind: ChunkKind, buffer: Buffer, told: Counted) -> ShardOutcome:
+    """Read one shard into a buffer: what it held."""
     outcome = ShardOutcome(
         name=shard.name,
         path=shard.path,
@@ -125,11 +139,13 @@ def _read_shard(job: ReadJob, shard: Shard, kind: ChunkKind, buffer: "_Buffer", 
         outcome = replace(outcome, fingerprint=fingerprint(shard), sha256=_sha256(job, shard))
         reading = kind.read(shard, skip_bad=not job.strict, limits=job.limits, work_limit=job.work_limit)
         key_ids: set[str] = set()
-        for chunk in reading.chunks():
-            buffer.add(chunk)
-            if len(key_ids) < MOST_KEY_IDS:
-                key_ids.update(chunk.key_ids)
-            progress.take(len(chunk))
+        # Whoever watches may stop it: the file is closed then, not when somebody collects what is left.
+        with closing(reading.chunks()) as chunks:
+            for chunk in chunks:
+                buffer.add(chunk)
+                if len(key_ids) < MOST_KEY_IDS:
+                    key_ids.update(chunk.key_ids)
+                progress.take(len(chunk))
         outcome = replace(outcome, lines=reading.lines, key_ids=sorted(key_ids)[:MOST_KEY_IDS])
         outcome = _told_by(reading.summary, outcome, shard)
     except (AgentMarkError, OSError) as error:
@@ -203,7 +219,7 @@ class _ShardProgress:
 
 
 class _Buffer:
-    """Chunks on their way to a file of parts. Those of the shard at hand can be dropped until it is committed."""
+    """Chunks on their way to a file of parts."""
 
     def __init__(self, writer: SpillWriter, by_part: Callable[[list[Chunk]], Iterable[tuple[int, bytes]]]) -> None:
         self._writer = writer

@@ -11,26 +11,25 @@ import io
 import os
 import pickle
 import struct
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from agentmark.audit.chunks import FAST, group_of, plain_records
+from agentmark.audit.chunk_kinds import chunk_kind
 from agentmark.audit.spill import SpillError, read_blocks
-from agentmark.record import StepRecord
 from agentmark.verify.keyring import SEAL_SIZE, Keyring
-from agentmark.verify.many import Group
 from agentmark.verify.packed import PackedReadings
 from agentmark.verify.roll import By
 from agentmark.verify.sorted_log import SortedLog
-from agentmark.verify.state import accumulate
 from agentmark.verify.verdict import Verdict
 
 _LENGTH = struct.Struct(">Q")
 # Logs that are sealed together.
 BLOCK_LOGS = 256
+# Of sorted logs, as they lie on the disk, that a process keeps at hand from one part to the next.
+AT_HAND_BYTES = 48 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,8 +47,10 @@ class SortJob:
 
 def sort_part(job: SortJob, keys: Keyring) -> None:
     """Read a part under the keys, sort it out by group, and write its logs in the order of their names."""
+    kind = chunk_kind(job.engine)
     blocks = (block for path in job.files for block in read_blocks(Path(path), job.part))
-    logs = _fast(blocks, keys, job) if job.engine == FAST else _plain(blocks, keys, job)
+    held = [kind.held(chunk, keys) for chunk in kind.of_blocks(blocks)]
+    logs = iter(kind.sorted_out(held, keys, job.by, job.payload_len))
     temporary = Path(f"{job.to}.{os.getpid()}.tmp")
     with temporary.open("wb") as file:
         while block := list(islice(logs, BLOCK_LOGS)):
@@ -57,28 +58,6 @@ def sort_part(job: SortJob, keys: Keyring) -> None:
             file.write(_LENGTH.pack(len(data)) + keys.seal(data))
             file.write(data)
     temporary.replace(job.to)
-
-
-def _plain(blocks: Iterable[bytes], keys: Keyring, job: SortJob) -> Iterator[SortedLog]:
-    records: dict[str, list[StepRecord]] = {}
-    files: dict[str, set[str]] = {}
-    for file, record in plain_records(blocks):
-        name = group_of(record, file, job.by)
-        records.setdefault(name, []).append(record)
-        files.setdefault(name, set()).add(file)
-    for name in sorted(records):
-        state = accumulate(records.pop(name), keys)
-        yield Group(name=name, files=tuple(sorted(files.pop(name))), state=state).sorted_out(job.payload_len)
-
-
-def _fast(blocks: Iterable[bytes], keys: Keyring, job: SortJob) -> Iterator[SortedLog]:
-    from agentmark.audit.column_chunks import part_columns
-    from agentmark.batch.groups import sort_out
-    from agentmark.batch.reading import read_columns
-
-    columns = part_columns(blocks)
-    readings = read_columns(columns, keys)
-    yield from sorted(sort_out(columns, readings, job.by, job.payload_len), key=lambda log: log.name)
 
 
 def read_logs(path: Path, keys: Keyring) -> Iterator[SortedLog]:
@@ -117,12 +96,15 @@ class DiskPart:
         return Path(self._folder, f"logs-{self._number:05}.sorted")
 
     def logs(self) -> Sequence[SortedLog]:
-        """Those that this process had last are still at hand: where there is one part, it is read once."""
+        """Those of the parts that this process had last are still at hand: where there are few, each is read once."""
         path = str(self.logs_file)
-        if PHASE.last is None or PHASE.last[0] != path:
-            PHASE.last = None
-            PHASE.last = path, list(read_logs(self.logs_file, PHASE.keys))
-        return PHASE.last[1]
+        at_hand = PHASE.at_hand.pop(path, None)
+        if at_hand is None:
+            size = self.logs_file.stat().st_size
+            PHASE.make_room(size)
+            at_hand = size, list(read_logs(self.logs_file, PHASE.keys))
+        PHASE.at_hand[path] = at_hand
+        return at_hand[1]
 
     def verdicts(self) -> Sequence[Verdict]:
         """Those of the last phase before the one at hand: one that was stopped begins anew."""
@@ -147,11 +129,17 @@ class DiskPart:
 
 @dataclass(slots=True)
 class _Phase:
-    """Which phase is at hand in this process, the keys that what is kept is sealed with, and the part it had last."""
+    """Which phase is at hand in this process, the keys that what is kept is sealed with, and the parts it had last."""
 
     number: int = 0
     held: Keyring | None = None
-    last: tuple[str, Sequence[SortedLog]] | None = None
+    # By their files: the size of each and its logs, the one that was asked for last at the end.
+    at_hand: dict[str, tuple[int, Sequence[SortedLog]]] = field(default_factory=dict)
+
+    def make_room(self, size: int) -> None:
+        """For a part of this size, whatever it takes: parts that were asked for long ago go."""
+        while self.at_hand and size + sum([held for held, _ in self.at_hand.values()]) > AT_HAND_BYTES:
+            del self.at_hand[next(iter(self.at_hand))]
 
     @property
     def keys(self) -> Keyring:

@@ -4,6 +4,7 @@ A job is a function of a module and its argument; it runs in a process that was 
 finds them by `held()`. What goes wrong in it comes back as text: an error need not be one that can be sent.
 """
 
+import gc
 import os
 import signal
 import threading
@@ -24,6 +25,8 @@ Outcome = TypeVar("Outcome")
 
 # How often whoever watches is told while nothing is finished.
 POLL_S = 0.2
+# Jobs make objects by the million that stay, and collecting looks at all of them, time and again.
+COLLECT_EVERY = 100_000
 # Jobs for each worker that are sent to it before it has done the ones before.
 IN_ADVANCE = 3
 
@@ -148,6 +151,7 @@ class Workers:
 def _begin(given: Any, shared: Any) -> None:
     """A worker whose parent was killed must not work on for nobody. An interrupt is for the parent, which ends all."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    gc.set_threshold(COLLECT_EVERY, 20, 20)
     _HELD.given, _HELD.shared = given, shared
     threading.Thread(target=_end_with_parent, daemon=True).start()
 

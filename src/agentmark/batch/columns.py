@@ -96,11 +96,11 @@ class StepColumns:
             return cls.empty()
         if len(listed) == 1:
             return listed[0]
-        sessions, session = _merged([(part.sessions, part.session) for part in listed])
-        key_ids, key_id = _merged([(part.key_ids, part.key_id) for part in listed])
-        files, file = _merged([(part.files, part.file) for part in listed])
+        sessions, session = merged_codes([(part.sessions, part.session) for part in listed])
+        key_ids, key_id = merged_codes([(part.key_ids, part.key_id) for part in listed])
+        files, file = merged_codes([(part.files, part.file) for part in listed])
         # Lists and choices share a table.
-        names, both = _merged([(part.names, np.concatenate([part.name, part.choice])) for part in listed])
+        names, both = merged_codes([(part.names, np.concatenate([part.name, part.choice])) for part in listed])
         name, choice = _parted(both, [(len(part.name), len(part)) for part in listed])
         starts = np.cumsum([0, *(len(part.name) for part in listed)])
         moved = [part.list_start[1:] + start for part, start in zip(listed, starts[:-1], strict=True)]
@@ -343,7 +343,7 @@ _ROW_KINDS = {
 }
 
 
-def _merged(columns: Sequence[tuple[tuple[str, ...], Int32s]]) -> tuple[tuple[str, ...], Int32s]:
+def merged_codes(columns: Sequence[tuple[tuple[str, ...], Int32s]]) -> tuple[tuple[str, ...], Int32s]:
     """Columns of codes one behind the other, with one table for all."""
     codes = Codes()
     recoded = []

@@ -6,14 +6,14 @@ several payload lengths, are rare, and are settled record by record by the funct
 
 from array import array
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import fsum
-from typing import Any
+from typing import Any, TypeAlias
 
-from agentmark.batch.arrays import Bools, Int64s, NDArray, np, spread
+from agentmark.batch.arrays import Bools, Int64s, NDArray, np
 from agentmark.batch.columns import SCHEME_NAMES, StepColumns
+from agentmark.batch.joined import JoinedColumns
 from agentmark.batch.reading import ReadingColumns
-from agentmark.core.distribution import TOTAL_WEIGHT
 from agentmark.core.prf import DIGEST_SIZE
 from agentmark.verify import intake
 from agentmark.verify.intake import READ_OUTCOMES, Intake, OtherKeys, Outcome, Step, Tally, reading_cost
@@ -23,13 +23,14 @@ from agentmark.verify.roll import By
 from agentmark.verify.sorted_log import SortedLog
 from agentmark.verify.tamper import erasure_findings
 
+_Rows: TypeAlias = StepColumns | JoinedColumns
 _OUTCOMES = tuple(Outcome)
 _CODES = {outcome: code for code, outcome in enumerate(_OUTCOMES)}
 _OF_READING = np.array([_CODES[outcome] for outcome in READ_OUTCOMES], dtype=np.int64)
 
 
 def sort_out(
-    columns: StepColumns, readings: ReadingColumns, by: By, payload_len: int | None = None
+    columns: StepColumns | JoinedColumns, readings: ReadingColumns, by: By, payload_len: int | None = None
 ) -> Iterator[SortedLog]:
     """A sorted log for each session, file or key id, or one for all: what `verify.state.accumulate` and
     `verify.intake.sort_out` come to for its records. `payload_len`: by default each group's own."""
@@ -38,7 +39,7 @@ def sort_out(
 
 
 class _Sorting:
-    def __init__(self, columns: StepColumns, readings: ReadingColumns, by: By, payload_len: int | None) -> None:
+    def __init__(self, columns: _Rows, readings: ReadingColumns, by: By, payload_len: int | None) -> None:
         self._columns = columns
         self._readings = readings
         self._names, self._group = _grouped(columns, by)
@@ -61,7 +62,12 @@ class _Sorting:
             self._lengths[:] = given
             return
         columns = self._columns
-        rows = np.flatnonzero(self._outcome != _CODES[Outcome.OTHER_KEY])
+        ours = self._outcome != _CODES[Outcome.OTHER_KEY]
+        if len(columns) and bool(ours.all()) and columns.payload_len.min() == columns.payload_len.max():
+            self._known[:] = True
+            self._lengths[:] = columns.payload_len[0]
+            return
+        rows = np.flatnonzero(ours)
         self._known[self._group[rows]] = True
         lengths = columns.payload_len[rows].astype(np.int64)
         group = self._group[rows]
@@ -77,13 +83,13 @@ class _Sorting:
     def _settle(self, rows: Int64s) -> None:
         """(3) and (4): erasures and copies."""
         columns = self._columns
-        order, fresh = _in_order_of_contexts(columns, self._group, rows)
-        rows = rows[order]
-        sizes = np.diff(np.concatenate([np.flatnonzero(fresh), [len(rows)]]))
-        alone = np.repeat(sizes == 1, sizes)
-        lonely = rows[alone]
+        rows, alone = _in_order_of_contexts(columns, self._group, rows)
+        self._in_order = rows
+        lonely = rows if alone is None else rows[alone]
         self._outcome[lonely[columns.enforced[lonely] == 0]] = _CODES[Outcome.NOT_ENFORCED]
         self._outcome[lonely[~columns.marked[lonely]]] = _CODES[Outcome.UNMARKED]
+        if alone is None:
+            return
         # The rest in the order of the log: the first of several copies is the one that counts.
         several = np.sort(rows[~alone])
         for number, mine in _by_group(self._group, several):
@@ -98,14 +104,13 @@ class _Sorting:
         return Step(self._columns.record(row), READ_OUTCOMES[self._readings.outcome[row]])
 
     def logs(self) -> Iterator[SortedLog]:
-        used = np.flatnonzero(self._outcome == _CODES[Outcome.USED])
-        order, _ = _in_order_of_contexts(self._columns, self._group, used)
-        used = used[order]
+        used = self._in_order[self._outcome[self._in_order] == _CODES[Outcome.USED]]
         about = _About(self._columns, self._group, self._outcome, used, len(self._names))
         said = _Said(self._readings, used, self._lengths[self._group[used]])
         starts = np.searchsorted(self._group[used], np.arange(len(self._names) + 1)).tolist()
-        odds = _odds(self._columns, used)
-        contexts = self._columns.context[used].tobytes()
+        odds = self._readings.odds[used]
+        digests = np.ascontiguousarray(self._columns.context).view(np.dtype((np.void, DIGEST_SIZE))).ravel()
+        contexts = digests[used].tobytes()
         for number, name in enumerate(self._names):
             begin, end = starts[number : number + 2]
             tally = about.tally(number, begin, end)
@@ -138,7 +143,7 @@ class _Sorting:
 class _About:
     """What became of the records of each group, in numbers, counted for all groups at once."""
 
-    def __init__(self, columns: StepColumns, group: Int64s, outcome: Int64s, used: Int64s, groups: int) -> None:
+    def __init__(self, columns: _Rows, group: Int64s, outcome: Int64s, used: Int64s, groups: int) -> None:
         self._columns = columns
         self._used = used
         counts = np.bincount(group * len(_OUTCOMES) + outcome, minlength=groups * len(_OUTCOMES))
@@ -185,19 +190,28 @@ class _About:
     def parts(self, tally: Tally, begin: int, end: int) -> tuple["array[int]", "array[int]"]:
         """Of each used step its key and its session, where there are several."""
         columns, rows = self._columns, self._used[begin:end]
-        keys, sessions = columns.key_id[rows].tolist(), columns.session[rows].tolist()
         key_of, session_of = array("i"), array("i")
+        keys = columns.key_id[rows]
         if len(tally.key_ids) > 1:
-            places = {key_id: i for i, key_id in enumerate(tally.key_ids)}
-            key_of.extend([places[columns.key_ids[code]] for code in keys])
-        pairs = set(zip(keys, sessions, strict=True))
-        both = sorted({(columns.key_ids[key], columns.sessions[session]) for key, session in pairs})
-        if len(both) > 1:
-            numbers = {pair: i for i, pair in enumerate(both)}
-            session_of.extend(
-                [numbers[columns.key_ids[k], columns.sessions[s]] for k, s in zip(keys, sessions, strict=True)]
-            )
+            _number(key_of, keys, lambda code: columns.key_ids[code])
+        pairs = keys.astype(np.int64) * len(columns.sessions) + columns.session[rows]
+        if len(pairs) and bool(np.any(pairs != pairs[0])):
+            _number(session_of, pairs, lambda pair: _of_pair(columns, pair))
         return key_of, session_of
+
+
+def _of_pair(columns: _Rows, pair: int) -> tuple[str, str]:
+    key, session = divmod(pair, len(columns.sessions))
+    return columns.key_ids[key], columns.sessions[session]
+
+
+def _number(numbers: "array[int]", codes: NDArray[Any], text: Callable[[int], Any]) -> None:
+    """Codes as places in the order of what they stand for."""
+    present, places = np.unique(codes, return_inverse=True)
+    listed = [text(code) for code in present.tolist()]
+    rank = np.empty(len(listed), np.int32)
+    rank[sorted(range(len(listed)), key=listed.__getitem__)] = np.arange(len(listed), dtype=np.int32)
+    numbers.frombytes(rank[places].tobytes())
 
 
 class _Said:
@@ -220,7 +234,7 @@ class _Said:
         return self._packed[length].stretch(first, first + end - begin)
 
 
-def _grouped(columns: StepColumns, by: By) -> tuple[tuple[str, ...], Int64s]:
+def _grouped(columns: _Rows, by: By) -> tuple[tuple[str, ...], Int64s]:
     """The names of the groups, and which one each row is of."""
     tables: Mapping[By, tuple[tuple[str, ...], NDArray[Any]]] = {
         By.SESSION: (columns.sessions, columns.session),
@@ -233,19 +247,25 @@ def _grouped(columns: StepColumns, by: By) -> tuple[tuple[str, ...], Int64s]:
     return tuple([names[code] for code in present.tolist()]), np.searchsorted(present, codes).astype(np.int64)
 
 
-def _in_order_of_contexts(columns: StepColumns, group: Int64s, rows: Int64s) -> tuple[Int64s, Bools]:
-    """An order of these rows by group, in it by context, in that by place; and where in it a context is a new one."""
-    words = np.ascontiguousarray(columns.context[rows]).view(">u8")
-    own = group[rows]
+def _in_order_of_contexts(columns: _Rows, group: Int64s, rows: Int64s) -> tuple[Int64s, Bools | None]:
+    """These rows by group, in it by context, in that by place; and which of them have a context of their own, None if
+    all do."""
     # Eight bytes tell contexts apart, but for copies of a step, and for what was made to look alike.
-    order = np.lexsort((words[:, 0], own))
-    begins = words[order, 0]
-    if np.any((begins[1:] == begins[:-1]) & (own[order][1:] == own[order][:-1])):
-        order = np.lexsort((words[:, 3], words[:, 2], words[:, 1], words[:, 0], own))
+    begins = np.ascontiguousarray(columns.context[:, :8]).view(">u8").ravel().astype(np.uint64)[rows]
+    own = group[rows]
+    order = np.argsort(begins)
+    if len(rows) and own.min() != own.max():
+        order = order[np.argsort(own[order], kind="stable")]
+    begins = begins[order]
+    alike = begins[1:] == begins[:-1]
+    if not np.any(alike) or not np.any(alike & (own[order[1:]] == own[order[:-1]])):
+        return rows[order], None
+    words = np.ascontiguousarray(columns.context[rows]).view(">u8")
+    order = np.lexsort((words[:, 3], words[:, 2], words[:, 1], words[:, 0], own))
     words, own = words[order], own[order]
-    fresh = np.ones(len(rows), dtype=np.bool_)
-    fresh[1:] = (own[1:] != own[:-1]) | np.any(words[1:] != words[:-1], axis=1)
-    return order, fresh
+    differs = np.ones(len(rows) + 1, dtype=np.bool_)
+    differs[1:-1] = (own[1:] != own[:-1]) | np.any(words[1:] != words[:-1], axis=1)
+    return rows[order], differs[1:] & differs[:-1]
 
 
 def _by_group(group: Int64s, rows: Int64s) -> Iterator[tuple[int, Int64s]]:
@@ -269,16 +289,3 @@ def _codes_of(group: Int64s, codes: NDArray[Any], groups: int) -> Sequence[list[
         for pair in np.unique(group * most + codes).tolist():
             found[pair // most].append(pair % most)
     return found
-
-
-def _odds(columns: StepColumns, rows: Int64s) -> NDArray[np.float64]:
-    """1 over the probability of each choice; 0 where not the whole list was logged."""
-    odds = np.zeros(len(rows))
-    whole = np.flatnonzero(columns.listed[rows] & ~columns.partial[rows])
-    chosen = rows[whole]
-    lengths = np.diff(columns.list_start)[chosen]
-    entries = spread(columns.list_start[:-1][chosen], lengths)
-    step = np.repeat(np.arange(len(chosen)), lengths)
-    hits = columns.name[entries] == columns.choice[chosen][step]
-    odds[whole[step[hits]]] = 1 / (columns.weight[entries[hits]] / TOTAL_WEIGHT)
-    return odds

@@ -36,6 +36,7 @@ def read_parquet_chunks(path: Path, meter: Meter, tally: Tally, *, skip_bad: boo
     reader = _TableReader(shown(path), meter, tally, skip_bad=skip_bad)
     try:
         count_event(FormatKnown(Parquet.name), meter, tally, skip_bad=skip_bad)
+        meter.lists_are_shared()
         meter.read(path.stat().st_size)
         with readable(path):
             for batch in step_batches(path, meter):

@@ -11,13 +11,14 @@ from hashlib import blake2b
 from struct import Struct
 from typing import Any, cast
 
-from agentmark.batch.arrays import Bools, Bytes, Int32s, Int64s, NDArray, np, row_of_each
+from agentmark.batch.arrays import Bools, Bytes, Int32s, Int64s, NDArray, np
 from agentmark.batch.columns import SCHEME_NAMES, StepColumns
 from agentmark.batch.copies import copies
 from agentmark.batch.hashing import Names, Steps, words_of_row
 from agentmark.batch.native import Kernel, built_kernel
 from agentmark.batch.read_f import read_f
 from agentmark.batch.read_r import read_r
+from agentmark.core.distribution import TOTAL_WEIGHT
 from agentmark.core.errors import StateError
 from agentmark.core.schemes import SCHEMES, SchemeF, SchemeR
 from agentmark.core.symbols import SYMBOL_BITS, SYMBOL_COUNT, Reading
@@ -41,6 +42,7 @@ _MAGIC = b"AMRC\x01"
 _CHECK_SIZE = 16
 _COUNT = Struct("<Q")
 _NO_ENTRY = -1
+_NOWHERE = np.iinfo(np.int64).max
 _NO_SETS = np.zeros((0, SET_SIZE), np.uint8)
 _NO_VALUES = np.zeros((0, SYMBOL_COUNT), np.float64)
 _CODES = {outcome: code for code, outcome in enumerate(READ_OUTCOMES)}
@@ -58,11 +60,38 @@ class ReadingColumns:
     # Where the row's reading stands among those of its payload length; copies of a step share one. -1 for a row that
     # was not used.
     entry: Int64s
+    # 1 over the probability of the choice; 0 where not the whole list was logged.
+    odds: NDArray[np.float64]
     # By payload length.
     tables: Mapping[int, PackedReadings]
 
     def __len__(self) -> int:
         return len(self.outcome)
+
+    @classmethod
+    def concat(cls, parts: Sequence["ReadingColumns"]) -> "ReadingColumns":
+        """The rows of all parts, in their order."""
+        if len(parts) == 1:
+            return parts[0]
+        pieces: dict[int, list[PackedReadings]] = defaultdict(list)
+        sizes: Counter[int] = Counter()
+        entries = [np.zeros(0, np.int64)]
+        for part in parts:
+            entry = part.entry
+            moved = {length: sizes[length] for length in part.tables if sizes[length]}
+            for length, before in moved.items():
+                entry = np.where((part.payload_len == length) & (entry != _NO_ENTRY), entry + before, entry)
+            entries.append(entry)
+            for length, table in part.tables.items():
+                pieces[length].append(table)
+                sizes[length] += len(table)
+        return cls(
+            outcome=np.concatenate([np.zeros(0, np.uint8), *[part.outcome for part in parts]]),
+            payload_len=np.concatenate([np.zeros(0, np.int32), *[part.payload_len for part in parts]]),
+            entry=np.concatenate(entries),
+            odds=np.concatenate([np.zeros(0), *[part.odds for part in parts]]),
+            tables={length: PackedReadings.concat(tables, length) for length, tables in pieces.items()},
+        )
 
     def reading(self, row: int) -> Reading | None:
         """The object that the plain reader makes of this row."""
@@ -83,10 +112,11 @@ class ReadingColumns:
         return self.tables[payload_len].take(cast("Sequence[int]", self.entry[rows]))
 
     def to_bytes(self) -> bytes:
-        """Magic, a check of all that follows, the number of rows, their outcomes, payload lengths and entries; then
-        each table with its payload length and size. Little-endian."""
+        """Magic, a check of all that follows, the number of rows, their outcomes, payload lengths, entries and odds;
+        then each table with its payload length and size. Little-endian."""
         parts = [_COUNT.pack(len(self)), self.outcome.tobytes()]
         parts += [self.payload_len.astype("<i4").tobytes(), self.entry.astype("<i8").tobytes()]
+        parts.append(self.odds.astype("<f8").tobytes())
         for length, table in sorted(self.tables.items()):
             data = table.to_bytes(length)
             parts += [_COUNT.pack(length), _COUNT.pack(len(data)), data]
@@ -106,6 +136,9 @@ class ReadingColumns:
         outcome = np.frombuffer(source.take(count), np.uint8)
         payload_len = np.frombuffer(source.take(4 * count), "<i4").astype(np.int32)
         entry = np.frombuffer(source.take(8 * count), "<i8").astype(np.int64)
+        odds = np.frombuffer(source.take(8 * count), "<f8").astype(np.float64)
+        if not bool(np.all(np.isfinite(odds) & ((odds == 0) | (odds >= 1)))):
+            raise StateError("columns of readings: odds that no choice has")
         used = outcome == _CODES[Outcome.USED]
         if bool(np.any(outcome >= len(READ_OUTCOMES))) or not np.array_equal(entry != _NO_ENTRY, used):
             raise StateError("columns of readings: an outcome and a reading contradict each other")
@@ -119,7 +152,7 @@ class ReadingColumns:
                 raise StateError("columns of readings: a row has no reading")
             tables[length] = table
         source.expect_end()
-        return cls(outcome=outcome, payload_len=payload_len, entry=entry, tables=tables)
+        return cls(outcome=outcome, payload_len=payload_len, entry=entry, odds=odds, tables=tables)
 
 
 def read_columns(columns: StepColumns, keys: Keyring, *, work: Work | None = None) -> ReadingColumns:
@@ -144,7 +177,11 @@ def read_with(
     reader.outcome[copied] = reader.outcome[original]
     reader.entry[copied] = reader.entry[original]
     return ReadingColumns(
-        outcome=reader.outcome, payload_len=columns.payload_len, entry=reader.entry, tables=reader.tables()
+        outcome=reader.outcome,
+        payload_len=columns.payload_len,
+        entry=reader.entry,
+        odds=reader.odds(),
+        tables=reader.tables(),
     )
 
 
@@ -174,6 +211,7 @@ class _Reader:
         self._pieces_read: dict[int, list[PackedReadings]] = defaultdict(list)
         self._counts: Counter[int] = Counter()
         self._options = _sums_of_lists(columns, columns.weight > 0)
+        self._position = self._positions()
 
     def spend(self, work: Work) -> None:
         """Take what each row costs, in their order; those that the work does not reach for are not read."""
@@ -205,7 +243,7 @@ class _Reader:
         fits = self._is_shared & ~columns.partial
         fits &= (columns.payload_len <= MAX_BITS) & (self._options <= MAX_OPTIONS)
         plain = [np.flatnonzero(self.to_read & ~fits)]
-        position = self._positions()
+        position = self._position
         names = Names(columns.names)
         for rows, scheme, payload_len in self._pieces(np.flatnonzero(self.to_read & fits)):
             steps = Steps(
@@ -230,13 +268,25 @@ class _Reader:
         """What was read, by payload length."""
         return {length: PackedReadings.concat(pieces, length) for length, pieces in self._pieces_read.items()}
 
+    def odds(self) -> NDArray[np.float64]:
+        """1 over the probability of each choice; 0 where not the whole list was logged."""
+        columns = self._columns
+        odds = np.zeros(len(columns))
+        whole = np.flatnonzero(columns.listed & ~columns.partial & (self._position != _NOWHERE))
+        chosen = columns.weight[columns.list_start[whole] + self._position[whole]]
+        # One that has no weight was not chosen from this list, and says nothing.
+        odds[whole[chosen > 0]] = 1 / (chosen[chosen > 0] / TOTAL_WEIGHT)
+        return odds
+
     def _positions(self) -> Int64s:
         """Where in its list the choice of each row stands, if it is there."""
         columns = self._columns
-        row = row_of_each(columns.list_start)
-        hits = np.flatnonzero(columns.name == columns.choice[row])
-        position = np.full(len(columns), np.iinfo(np.int64).max)
-        position[row[hits]] = hits - columns.list_start[row[hits]]
+        sizes = np.diff(columns.list_start)
+        hits = np.flatnonzero(columns.name == np.repeat(columns.choice, sizes))
+        # The names of a list are all different: a row has one hit at most.
+        rows = np.searchsorted(columns.list_start, hits, side="right") - 1
+        position = np.full(len(columns), _NOWHERE)
+        position[rows] = hits - columns.list_start[rows]
         return position
 
     def _pieces(self, rows: Int64s) -> Iterator[tuple[Int64s, int, int]]:
