@@ -151,3 +151,32 @@ def test_the_papers_rank_and_success_bounds_hold() -> None:
     assert theory.success_bound({7: 0.5, 12: 0.5}, 8) == 0.5 * (1 - 2.0**-4)
     assert theory.equations_until_full_rank(8, 8) == 0
     assert 1.6 < theory.equations_until_full_rank(0, 64) - 64 < 1.61
+
+
+# Table 1 of the paper, ToolBench T1 to T6: bits a step, bits a task, mean and deviation of the steps of AgentMark-F,
+# added tokens a step in percent, added seconds a step.
+TABLE_1_TOOLBENCH = [
+    (0.51, 5.28, 5.6, 4.7, 9.64, -1.67),
+    (0.48, 4.89, 8.6, 4.8, -16.96, -1.41),
+    (0.46, 4.62, 4.8, 4.6, -3.29, -2.40),
+    (0.49, 5.10, 6.5, 4.3, 10.97, -1.54),
+    (0.48, 4.85, 7.8, 5.6, 5.24, -0.83),
+    (0.49, 4.90, 9.6, 6.1, -14.77, 0.24),
+]
+
+
+def test_the_papers_bits_on_toolbench_do_not_fit_its_cap_of_ten_steps() -> None:
+    """Slip 7: a task has as many bits as its steps together, and at most ten of those."""
+    ratios = [task / step for step, task, *_ in TABLE_1_TOOLBENCH]
+    assert [round(ratio, 1) for ratio in ratios] == [10.4, 10.2, 10.0, 10.4, 10.1, 10.0]
+    assert sum([(task - 0.005) / (step + 0.005) > 10 for step, task, *_ in TABLE_1_TOOLBENCH]) == 3
+    # Numbers between 0 and 10 with mean m deviate by at most the root of m (10 - m).
+    mean, deviation = TABLE_1_TOOLBENCH[-1][2:4]
+    assert round((mean * (10 - mean)) ** 0.5, 1) == 2.0 < deviation
+
+
+def test_the_papers_average_of_added_tokens_is_not_that_of_its_rows() -> None:
+    """Slip 8: it says -6.25 %; the seconds beside it are averaged rightly."""
+    tokens, seconds = ([row[column] for row in TABLE_1_TOOLBENCH] for column in (4, 5))
+    assert round(fmean(tokens), 1) == -1.5
+    assert round(fmean(seconds), 2) == -1.27

@@ -1,4 +1,4 @@
-"""The peers behind the same `choose`: baseline and red-green."""
+"""The peers behind the same `choose`: baseline, red-green and proposals that stop early."""
 
 import random
 from collections import Counter
@@ -6,8 +6,8 @@ from collections import Counter
 from scipy.stats import chisquare
 from support import TICKET_WEIGHTS, dirichlet
 
-from agentmark import SharedKey, Verifier
-from agentmark.policies import BaselineSession, RedGreenSession, green_test
+from agentmark import Embedder, SharedKey, Verifier
+from agentmark.policies import BaselineSession, EarlyStoppingSession, RedGreenSession, green_test
 
 KEY = SharedKey(bytes(range(100, 132)))
 
@@ -54,3 +54,25 @@ def test_the_verifier_counts_peers_as_unmarked() -> None:
     records = [session.choose(TICKET_WEIGHTS).record for _ in range(5)]
     verdict = Verifier(KEY).verify(records)
     assert verdict.counts == {"unmarked": 5}
+
+
+def test_early_stopping_bends_the_list_by_as_much_as_it_must() -> None:
+    """Of (0.9, 0.1): two alike in 0.82 of the decisions; else two against one in the third. H0: the likelier behavior
+    is chosen as often as the list says. 20,000 decisions, more than eight standard errors off, and within four of
+    what stopping early makes of it."""
+    rng = random.Random(6)
+    session = EarlyStoppingSession(Embedder(KEY, 5, payload_len=8, scheme="R").session("early"), rng=rng)
+    trials = 20_000
+    hits = sum([session.choose({"go": 0.9, "stay": 0.1}).behavior == "go" for _ in range(trials)])
+    bent = 0.9**2 + 2 * 0.9 * 0.1 * (0.9 * 2 + 0.1) / 3
+    assert round(bent, 3) == 0.924
+    assert hits / trials > 0.9 + 8 * (0.9 * 0.1 / trials) ** 0.5
+    assert abs(hits / trials - bent) < 4 * (bent * (1 - bent) / trials) ** 0.5
+
+
+def test_early_stopping_logs_the_agents_own_list() -> None:
+    session = EarlyStoppingSession(Embedder(KEY, 5, payload_len=8).session("early"), rng=random.Random(7))
+    record = session.choose(TICKET_WEIGHTS).record
+    assert record.distribution is not None
+    assert set(record.distribution.behaviors) == set(TICKET_WEIGHTS)
+    assert not record.marked

@@ -44,6 +44,7 @@ GROUPS = (
             "registry_scale": "registry_scale",
             "weaker_views": "weaker_views",
             "identification": "identification",
+            "public": "public_claims",
         },
     ),
     Group(

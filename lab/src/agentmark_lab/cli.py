@@ -14,9 +14,15 @@ from typing import Any
 
 from agentmark.errors import SettingError
 from agentmark_lab.catalogue import EXPERIMENTS, GROUPS, load
-from agentmark_lab.envs.base import ENVIRONMENTS
+from agentmark_lab.envs.base import ENVIRONMENTS, OwnTasksError
 from agentmark_lab.kit.data import DATA_VARIABLE, MissingError
-from agentmark_lab.kit.experiment import ResultError, asks_environment, perform
+from agentmark_lab.kit.experiment import (
+    ResultError,
+    asks_environment,
+    own_tasks_option,
+    perform,
+    why_no_own_tasks,
+)
 from agentmark_lab.kit.model_judge import KEY_VARIABLE, MODEL_VARIABLE, URL_VARIABLE
 from agentmark_lab.kit.options import (
     DEFAULT_ENVIRONMENT,
@@ -66,6 +72,25 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
     )
     runner.add_argument(
         "--tasks", type=_positive, metavar="N", help="how many tasks of each kind it is given there (default: 2)"
+    )
+    brought = runner.add_mutually_exclusive_group()
+    brought.add_argument(
+        "--games",
+        type=Path,
+        metavar="FOLDER",
+        help="alfworld: games of your own, each a game.tw-pddl with its traj_data.json, at any depth in this folder",
+    )
+    brought.add_argument(
+        "--queries",
+        type=Path,
+        metavar="PATH",
+        help="toolbench: queries of your own, a JSON file in ToolBench's form or a folder of them",
+    )
+    brought.add_argument(
+        "--conversations",
+        type=Path,
+        metavar="FOLDER",
+        help="bfcl: conversations of your own, over the benchmark's functions, in files laid out as in its package",
     )
     runner.add_argument("--quick", action="store_true", help="few trials: seconds instead of minutes")
     runner.add_argument("--seed", type=int, default=DEFAULT_SEED, help="fixes keys, payloads and contexts (default: 1)")
@@ -128,7 +153,21 @@ def options_of(args: argparse.Namespace, environment: Mapping[str, str]) -> Opti
         environment=args.environment,
         tasks=args.tasks,
         judge=_judge(environment),
+        own=_brought(args)[1],
     )
+
+
+# The options by which somebody brings tasks.
+_BRINGING = ("--games", "--queries", "--conversations")
+
+
+def _brought(args: argparse.Namespace) -> tuple[str, Path | None]:
+    """The option by which tasks were brought, and where they are; nothing if none were."""
+    for option in _BRINGING:
+        place: Path | None = getattr(args, option.removeprefix("--"))
+        if place is not None:
+            return option, place
+    return "", None
 
 
 def _model(stated: Sequence[str], environment: Mapping[str, str]) -> ModelChoice:
@@ -155,7 +194,23 @@ def _misplaced(args: argparse.Namespace) -> str:
     """What is wrong with the options, if anything."""
     if (args.environment or args.tasks) and (args.name == ALL or not asks_environment(load(args.name))):
         return f"--environment and --tasks are for language_model, not for {args.name}"
+    option, place = _brought(args)
+    if place is not None:
+        fault = _no_place_for(option, args.name)
+        if fault:
+            return fault
+        if not place.exists():
+            return f"{option} {place}: there is no such file or folder"
     return "--tasks does nothing with --quick" if args.tasks and args.quick else ""
+
+
+def _no_place_for(option: str, name: str) -> str:
+    """Why tasks that are brought by this option cannot be given to an experiment."""
+    if name != ALL and option == own_tasks_option(load(name)):
+        return ""
+    takers = {taken: other for other in EXPERIMENTS if (taken := own_tasks_option(load(other)))}
+    why = "" if name == ALL else why_no_own_tasks(load(name))
+    return f"{option} is for {takers[option]}, not for {name}" + (f": {why}" if why else "")
 
 
 def _list() -> int:
@@ -178,6 +233,9 @@ def _run(names: Sequence[str], options: Options, *, out: Path) -> int:
                 raise
             print(f"{name}: skipped: {error}")
             continue
+        except OwnTasksError as error:
+            print(error, file=sys.stderr)
+            return 2
         except KeyboardInterrupt:
             print(f"{name}: the same command takes it up where it was", file=sys.stderr)
             raise

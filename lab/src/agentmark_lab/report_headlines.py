@@ -60,13 +60,17 @@ HEADLINES: dict[str, tuple[str, ...]] = {
         "F: of ",
         "R: of ",
     ),
+    "public": (
+        "Random function: ",
+        "It can fail",
+    ),
     "attacks": (
         "No attack makes the verifier",
         "can be made to help",
     ),
     "erasure": (
-        "50% of the records lost",
         "80% of the records lost",
+        "end is cut off",
     ),
     "splices": (
         "F, L = 16, three agents",
@@ -81,24 +85,29 @@ HEADLINES: dict[str, tuple[str, ...]] = {
         ", F: ",
     ),
     "alfworld": (
-        "Epsilon 0.5, ID and OOD together: AgentMark-F succeeds",
-        "Epsilon 0.5, ID and OOD together: AgentMark-R succeeds",
+        "epsilon 0.5: AgentMark-F succeeds",
+        "epsilon 0.5: AgentMark-R succeeds",
+        "epsilon 0.5: red-green",
     ),
     "toolbench": (
-        "epsilon 0.15: AgentMark-F succeeds",
-        "epsilon 0.15: AgentMark-R succeeds",
+        "epsilon 0.3: AgentMark-F succeeds",
+        "epsilon 0.3: AgentMark-R succeeds",
+        "epsilon 0.3: red-green",
     ),
     "bfcl": (
         "epsilon 0.15: AgentMark-F succeeds",
         "epsilon 0.15: AgentMark-R succeeds",
+        "epsilon 0.15: red-green",
     ),
     "agentdojo": (
-        "epsilon 0.15: AgentMark-F succeeds",
-        "epsilon 0.15: AgentMark-R succeeds",
+        "epsilon 0.3: AgentMark-F succeeds",
+        "epsilon 0.3: AgentMark-R succeeds",
+        "epsilon 0.3: red-green",
     ),
     "scienceworld": (
         "epsilon 0.15: AgentMark-F succeeds",
         "epsilon 0.15: AgentMark-R succeeds",
+        "epsilon 0.15: red-green",
     ),
     "language_model": (
         "AgentMark-F: the identity is read",

@@ -5,7 +5,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from agentmark_lab.kit.agent_loop import BASELINE, POLICIES, F, R
+from agentmark_lab.kit import campaign as campaign_module
+from agentmark_lab.kit.agent_loop import BASELINE, EARLY_STOPPING, POLICIES, F, R
 from agentmark_lab.kit.campaign import Campaign, Outcome, logged_episodes, run_campaign
 from agentmark_lab.kit.data import MissingError
 from agentmark_lab.kit.equivalence import utility_table
@@ -53,6 +54,30 @@ def test_an_interrupted_campaign_goes_on_where_it_was(quick: Options, tmp_path: 
     assert timeless == [[o.task, o.policy, o.seed, o.success, o.steps, o.bits] for o in whole]
 
 
+def test_what_other_code_played_is_played_again(
+    quick: Options, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only a change in what plays counts: the table of the same outcomes may be drawn anew."""
+    folder = tmp_path / "unfinished"
+    interrupted(folder, quick, [])
+    said: list[str] = []
+    interrupted(folder, quick, said)
+    assert said[0] == "corridors: 6 of 6 chunks are done already"
+    monkeypatch.setattr(campaign_module, "code_digest", lambda modules: "another")
+    said.clear()
+    interrupted(folder, quick, said)
+    assert said[0] == "corridors: 6 of 6 chunks were done by other code, and are done again"
+
+
+def test_early_stopping_plays_like_any_policy(quick: Options) -> None:
+    outcomes = run_campaign(Campaign("corridors", (0.3,), (BASELINE, EARLY_STOPPING), (1, 2)), quick, silent)
+    by_policy = {policy: [o for o in outcomes if o.policy == policy] for policy in (BASELINE, EARLY_STOPPING)}
+    assert len(by_policy[EARLY_STOPPING]) == 24
+    # Its records hold the agent's list, whose entropy is the same for both.
+    per_step = [sum([o.entropy for o in mine]) / sum([o.steps for o in mine]) for mine in by_policy.values()]
+    assert per_step[0] == pytest.approx(per_step[1])
+
+
 def test_a_campaign_is_the_same_in_worker_processes(quick: Options) -> None:
     """They learn where the work folder is from what they are handed."""
     campaign = Campaign("toolbench", (0.1,), (BASELINE,), (1,), tasks_a_group=1)
@@ -93,4 +118,4 @@ def test_marks_that_are_not_read_back_do_not_change_the_play(quick: Options) -> 
     row = {cells[1]: cells for cells in utility_table([*read, *unread], "t", "").rows}[R]
     alone = {cells[1]: cells for cells in utility_table(read, "t", "").rows}[R]
     # Twice the episodes, and the same bits: only what was read counts.
-    assert (row[2], row[7:9], row[10:12]) == (2 * int(alone[2]), alone[7:9], alone[10:12])
+    assert (row[2], row[8:10], row[11:13]) == (2 * int(alone[2]), alone[8:10], alone[11:13])

@@ -1,11 +1,12 @@
 """Does the mark hurt the agent? Pairs, clusters and the equivalence test."""
 
+from dataclasses import replace
 from random import Random
 
 import pytest
 from agentmark_lab.kit.agent_loop import BASELINE, RED_GREEN, F, R
 from agentmark_lab.kit.campaign import Outcome
-from agentmark_lab.kit.equivalence import Comparison, compare, utility_claims, utility_table
+from agentmark_lab.kit.equivalence import Comparison, compare, comparison_claims, length, utility_table
 from scipy import stats as scipy_stats
 
 
@@ -87,7 +88,24 @@ def test_equivalence_is_shown_only_with_enough_tasks() -> None:
 
     assert not compare(many(100), F).equivalent()
     assert compare(many(20_000), F).equivalent()
-    assert all(claim.holds for claim in utility_claims(many(20_000), "x"))
-    assert not utility_claims(many(100), "x")[0].holds
-    assert utility_claims(many(100), "x", margin=0.2)[0].holds
+    assert all(claim.holds for claim in comparison_claims([compare(many(20_000), F)], "x"))
+    assert not comparison_claims([compare(many(100), F)], "x")[0].holds
+    assert comparison_claims([compare(many(100), F)], "x", margin=0.2)[0].holds
     assert len(utility_table(many(50), "t", "").rows) == 4
+
+
+def test_length_is_compared_like_success_over_all_episodes() -> None:
+    rng = Random(3)
+    outcomes = []
+    for task in map(str, range(50)):
+        for policy, longer in ((BASELINE, 0), (F, 2)):
+            outcomes += [
+                replace(outcome(task, policy, seed % 2 == 0, seed), steps=10 + rng.randrange(5) + longer)
+                for seed in range(4)
+            ]
+    found = compare(outcomes, F, length)
+    assert found.difference == pytest.approx(2, abs=0.5)
+    low, high = scipy_stats.t.interval(0.90, 49, loc=found.difference, scale=found.standard_error)
+    assert (found.tost_interval.low, found.tost_interval.high) == pytest.approx((low, high))
+    assert not found.equivalent(2)
+    assert found.equivalent(3)

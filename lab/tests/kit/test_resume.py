@@ -43,11 +43,16 @@ def test_an_interrupted_run_is_taken_up_where_it_was(tmp_path, workers):
 
 def test_what_other_code_has_done_is_done_again(tmp_path, monkeypatch):
     (tmp_path / "broken").touch()
+    said: list[str] = []
     for code in ("a", "b", "b"):
         monkeypatch.setattr(resume, "_code_digest", lambda code=code: code)
         with pytest.raises(RuntimeError, match="interrupted"):
-            run_counted(tmp_path, [])
+            run_counted(tmp_path, said)
     assert len((tmp_path / "log").read_text().split()) == 6
+    assert [line for line in said if "done" in line] == [
+        "x: 3 of 4 chunks were done by other code, and are done again",
+        "x: 3 of 4 chunks are done already",
+    ]
 
 
 def test_a_change_in_the_library_or_in_the_lab_is_other_code(tmp_path, monkeypatch):
@@ -85,7 +90,7 @@ def test_a_run_that_ends_does_not_trip_another_that_goes_on(tmp_path):
 def test_what_is_removed_between_the_look_and_the_reading_is_done_again(tmp_path):
     kept = resume.Kept(tmp_path / "kept", "code")
     assert kept.found_or_done(abs, "x", -3) == 3
-    assert kept.has("x", -3)
+    assert kept.states("x", [-3]).done == 1
     shutil.rmtree(kept.folder)
     assert kept.found_or_done(lambda chunk: "anew", "x", -3) == "anew"
 
@@ -93,6 +98,6 @@ def test_what_is_removed_between_the_look_and_the_reading_is_done_again(tmp_path
 def test_a_key_does_not_decide_what_is_kept(tmp_path):
     kept = resume.Kept(tmp_path, "code")
     kept.found_or_done(str, "x", ModelChoice("m", "u", "one"))
-    assert kept.has("x", ModelChoice("m", "u", "another"))
-    assert not kept.has("x", ModelChoice("n", "u", "one"))
+    assert kept.states("x", [ModelChoice("m", "u", "another")]).done == 1
+    assert kept.states("x", [ModelChoice("n", "u", "one")]).done == 0
     assert all(b"one" not in path.read_bytes() for path in tmp_path.iterdir())

@@ -34,7 +34,7 @@ def race_capacity(distribution: BehaviorDistribution) -> float:
     """A little less than E[-log2 q_t] of AgentMark-R: exact if the 256 races were independent.
 
     A behavior of probability p would then win Binomial(256, p) of them. Its clocks are spread more evenly than that
-    (ADR 21), so that a step carries up to 2 % of the entropy more: 0.2 % for a coin, 1.7 % for .91 and nine of .01.
+    (ADR 21), so that a step carries up to 3 % of the entropy more: 0.2 % for a coin, 1.7 % for .91 and nine of .01.
     """
     return sum([_race_share(weight / TOTAL_WEIGHT) for weight in distribution.weights if weight])
 

@@ -2,6 +2,7 @@
 
 from agentmark.policies.baseline import BaselineSession
 from agentmark.policies.chooser import Chooser
+from agentmark.policies.early_stopping import EarlyStoppingSession
 from agentmark.policies.red_green import GreenTest, RedGreenSession, green_test
 
-__all__ = ["BaselineSession", "Chooser", "GreenTest", "RedGreenSession", "green_test"]
+__all__ = ["BaselineSession", "Chooser", "EarlyStoppingSession", "GreenTest", "RedGreenSession", "green_test"]

@@ -10,6 +10,7 @@ behaviors, also those that change nothing (`help`, `inventory`, `look`, `examine
 import gzip
 import json
 import os
+import shutil
 import sys
 import tarfile
 from collections import defaultdict
@@ -17,12 +18,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from functools import cached_property, lru_cache
+from hashlib import sha256
 from pathlib import Path
 from random import Random
 from typing import Any, ClassVar
 
 from agentmark_lab.envs.alfworld_expert import CLEAN, COOL, HEAT, LOOK, PLACE, TWO, Goal, Searcher
-from agentmark_lab.envs.base import Task
+from agentmark_lab.envs.base import OwnTasksError, Task
 from agentmark_lab.kit.data import MissingError, find_data
 from agentmark_lab.kit.files import write_whole
 
@@ -62,17 +64,29 @@ class _Houses:
     keeps track of what it holds by a command (`put`) that the games no longer have."""
 
     split: ClassVar[str]
+    games: ClassVar[str] = "*/*/game.tw-pddl"
     max_steps = MAX_STEPS
 
     def __init__(self, work: Path) -> None:
+        self._kept = work / "alfworld"
         # ALFWorld makes a folder for its data on import, and would do so in the home folder.
-        os.environ.setdefault("ALFWORLD_DATA", str(work / "alfworld"))
+        os.environ.setdefault("ALFWORLD_DATA", str(self._kept))
         _import_engine()
-        self._folder = _games_folder(self.split, work / "alfworld")
+        self._folder = self._find_games()
         self._tasks = [
-            Task(str(game.parent.relative_to(self._folder)), GROUPS[game.parent.parent.name.partition("-")[0]])
-            for game in sorted(self._folder.glob("*/*/game.tw-pddl"))
+            Task(str(game.parent.relative_to(self._folder)), self._group(game.parent))
+            for game in sorted(self._folder.glob(self.games))
         ]
+
+    def _find_games(self) -> Path:
+        return _games_folder(self.split, self._kept)
+
+    def _group(self, folder: Path) -> str:
+        return GROUPS[folder.parent.name.partition("-")[0]]
+
+    def _compiled_at(self, folder: Path) -> Path:
+        """Beside the game, which was unpacked here."""
+        return folder / f"compiled-{COMPILED_VERSION}.json.gz"
 
     def tasks(self) -> Sequence[Task]:
         return self._tasks
@@ -80,7 +94,8 @@ class _Houses:
     def start(self, task: Task, *, seed: int) -> "Household":
         folder = self._folder / task.id
         order = Random(f"{seed} {task.id}")
-        return Household(folder / "game.tw-pddl", _goal(folder, task.group), _compiled(folder), order)
+        compiled = _compiled(folder, self._compiled_at(folder))
+        return Household(folder / "game.tw-pddl", _goal(folder, task.group), compiled, order)
 
 
 class SeenHouses(_Houses):
@@ -93,6 +108,33 @@ class UnseenHouses(_Houses):
     """134 games in rooms that do not: the paper's OOD."""
 
     split = "valid_unseen"
+
+
+class OwnHouses(_Houses):
+    """Games in a folder that somebody brings, at any depth in it: of each `game.tw-pddl`, and beside it the
+    `traj_data.json` that says what is to be done. Nothing is written into that folder."""
+
+    games = "**/game.tw-pddl"
+
+    def __init__(self, work: Path, own: Path) -> None:
+        self._own = own
+        super().__init__(work)
+        if not self._tasks:
+            raise OwnTasksError(own, "holds no game.tw-pddl, at any depth")
+
+    def _find_games(self) -> Path:
+        return self._own
+
+    def _group(self, folder: Path) -> str:
+        stated = str(_stated(folder).get("task_type"))
+        if stated not in GROUPS:
+            raise OwnTasksError(folder, f"traj_data.json names the task type {stated!r}; known: {', '.join(GROUPS)}")
+        return GROUPS[stated]
+
+    def _compiled_at(self, folder: Path) -> Path:
+        """By its content: the same name may be another game tomorrow."""
+        digest = sha256((folder / "game.tw-pddl").read_bytes()).hexdigest()[:32]
+        return self._kept / "own" / f"{digest}-{COMPILED_VERSION}.json.gz"
 
 
 class Household:
@@ -264,19 +306,36 @@ def _games_folder(split: str, unpacked: Path) -> Path:
         with tarfile.open(archive) as tar:
             tar.extractall(partial, filter="data")
         target.parent.mkdir(parents=True, exist_ok=True)
-        (partial / "json_2.1.1" / split).rename(target)
+        try:
+            (partial / "json_2.1.1" / split).rename(target)
+        except OSError:
+            # Another run unpacked the same meanwhile, and appeared with all of it at once.
+            if not target.exists():
+                raise
+        shutil.rmtree(partial, ignore_errors=True)
     return target
 
 
+def _stated(folder: Path) -> dict[str, Any]:
+    """What the game's own description says of the task."""
+    place = folder / "traj_data.json"
+    try:
+        stated = json.loads(place.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise OwnTasksError(place, f"cannot be read: {error}") from None
+    if not isinstance(stated, dict) or not isinstance(stated.get("pddl_params"), dict):
+        raise OwnTasksError(place, "has no pddl_params, which say what is to be done")
+    return stated
+
+
 def _goal(folder: Path, group: str) -> Goal:
-    stated = json.loads((folder / "traj_data.json").read_text(encoding="utf-8"))["pddl_params"]
+    stated = _stated(folder)["pddl_params"]
     kinds = [f"{stated[name]}type".lower() for name in ("object_target", "parent_target", "toggle_target")]
     return Goal(group, *kinds)
 
 
-def _compiled(folder: Path) -> Compiled:
-    """The game translated for the engine; kept beside it, for that takes up to a second."""
-    place = folder / f"compiled-{COMPILED_VERSION}.json.gz"
+def _compiled(folder: Path, place: Path) -> Compiled:
+    """The game translated for the engine; kept in this place, for that takes up to a second."""
     if place.exists():
         with gzip.open(place, "rt", encoding="utf-8") as file:
             return Compiled(**json.load(file))

@@ -7,6 +7,15 @@ from importlib import import_module
 from pathlib import Path
 from typing import Protocol, cast
 
+from agentmark.core.errors import AgentMarkError
+
+
+class OwnTasksError(AgentMarkError, ValueError):
+    """Tasks that somebody brought, and that cannot be played."""
+
+    def __init__(self, place: Path, fault: str) -> None:
+        super().__init__(f"{place}: {fault}")
+
 
 @dataclass(frozen=True, slots=True)
 class Task:
@@ -65,6 +74,12 @@ ENVIRONMENTS = {
 }
 # Some tasks of the above, for a quick look where any of them would be a long one.
 PARTS = {"scienceworld-short": "agentmark_lab.envs.scienceworld:ShortTasks"}
+# The same with tasks that somebody brings; the class takes the file or folder that they are in as well.
+OWN = {
+    "alfworld-own": "agentmark_lab.envs.alfworld:OwnHouses",
+    "toolbench-own": "agentmark_lab.envs.toolbench:OwnQueries",
+    "bfcl-own": "agentmark_lab.envs.bfcl:OwnConversations",
+}
 
 
 def of_each_group(tasks: Iterable[Task], count: int) -> list[Task]:
@@ -76,7 +91,16 @@ def of_each_group(tasks: Iterable[Task], count: int) -> list[Task]:
 
 
 @cache
-def open_environment(name: str, work: Path) -> Environment:
-    """The environment of this name, opened once for each process."""
-    module, _, attribute = {**ENVIRONMENTS, **PARTS}[name].partition(":")
-    return cast(Environment, getattr(import_module(module), attribute)(work))
+def open_environment(name: str, work: Path, own: Path | None = None) -> Environment:
+    """The environment of this name, opened once for each process; one of `OWN` with what was brought."""
+    made = getattr(import_module(module_of(name)), _table()[name].partition(":")[2])
+    return cast(Environment, made(work, own) if own is not None else made(work))
+
+
+def module_of(name: str) -> str:
+    """Where the environment of this name is."""
+    return _table()[name].partition(":")[0]
+
+
+def _table() -> dict[str, str]:
+    return {**ENVIRONMENTS, **PARTS, **OWN}

@@ -13,11 +13,12 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.resources import files
+from importlib.resources.abc import Traversable
 from pathlib import Path
 from random import Random
 from typing import Any
 
-from agentmark_lab.envs.base import Task
+from agentmark_lab.envs.base import OwnTasksError, Task
 from agentmark_lab.envs.script import Planned, Script
 from agentmark_lab.kit.data import MissingError
 from agentmark_lab.kit.draws import generator
@@ -35,6 +36,7 @@ SUITE = "multi_turn_base"
 CALLS_A_TURN = 20
 
 _PLAYER = "agentmark"
+_DATA = files("bfcl_eval") / "data"
 _PLAIN_VALUES = {"string": "example", "integer": 1, "float": 1.0, "boolean": True, "array": [], "dict": {}, "tuple": ()}
 
 
@@ -124,8 +126,12 @@ class MultiTurn:
 
     def __init__(self, work: Path) -> None:
         """Nothing is slow to make, or kept."""
-        entries = _lines(f"BFCL_v4_{SUITE}.json")
-        self._truth = {line["id"]: line["ground_truth"] for line in _lines(f"possible_answer/BFCL_v4_{SUITE}.json")}
+        self._load(_DATA)
+
+    def _load(self, data: Traversable) -> None:
+        entries = _lines(data / f"BFCL_v4_{SUITE}.json")
+        answers = _lines(data / "possible_answer" / f"BFCL_v4_{SUITE}.json")
+        self._truth = {line["id"]: line["ground_truth"] for line in answers}
         self._entries = {Task(entry["id"], "+".join(sorted(entry["involved_classes"]))): entry for entry in entries}
         self._turns: dict[str, list[list[Planned]]] = {}
         self._verdicts: dict[str, bool] = {}
@@ -146,6 +152,20 @@ class MultiTurn:
         return Conversation(entry, self._turns[task.id], wrong, self._verdicts)
 
 
+class OwnConversations(MultiTurn):
+    """Conversations that somebody brings, over the benchmark's own functions: a folder with the two files of the base
+    category, named and laid out as in the package."""
+
+    def __init__(self, work: Path, own: Path) -> None:
+        try:
+            self._load(own)
+        except (OSError, KeyError, TypeError, ValueError) as error:
+            raise OwnTasksError(own, f"holds no BFCL_v4_{SUITE}.json with possible_answer: {error!r}") from None
+        without = sorted({task.id for task in self._entries} - {*self._truth})
+        if without or not self._entries:
+            raise OwnTasksError(own, f"no answer to {without[0]}" if without else "holds no conversation")
+
+
 def function_of(call: str) -> str:
     return call.partition("(")[0].strip()
 
@@ -153,7 +173,8 @@ def function_of(call: str) -> str:
 @cache
 def documents(kind: str) -> dict[str, Any]:
     """The functions of a collection, by name."""
-    return {line["name"]: line for line in _lines(f"multi_turn_func_doc/{MULTI_TURN_FUNC_DOC_FILE_MAPPING[kind]}")}
+    place = _DATA / "multi_turn_func_doc" / MULTI_TURN_FUNC_DOC_FILE_MAPPING[kind]
+    return {line["name"]: line for line in _lines(place)}
 
 
 def execute(entry: Mapping[str, Any], calls: Sequence[str]) -> list[str]:
@@ -185,6 +206,5 @@ def _all_documents() -> dict[str, Any]:
     return {name: document for kind in MULTI_TURN_FUNC_DOC_FILE_MAPPING for name, document in documents(kind).items()}
 
 
-def _lines(path: str) -> list[dict[str, Any]]:
-    text = (files("bfcl_eval") / "data" / path).read_text(encoding="utf-8")
-    return [json.loads(line) for line in text.splitlines() if line.strip()]
+def _lines(place: Traversable) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in place.read_text(encoding="utf-8").splitlines() if line.strip()]

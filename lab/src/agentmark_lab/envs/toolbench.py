@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from agentmark_lab.envs.base import Task
+from agentmark_lab.envs.base import OwnTasksError, Task
 from agentmark_lab.kit.data import find_data
 
 FINISH = "Finish"
@@ -91,6 +91,38 @@ class ToolBench:
 
     def start(self, task: Task, *, seed: int) -> Query:
         return Query(self._queries[task], self._replies)
+
+
+class OwnQueries(ToolBench):
+    """Queries that somebody brings: a JSON file, or a folder of them, each a list in the form of ToolBench's own
+    (`query_id`, `query`, `api_list`, `relevant APIs`). A file is a group, by its name. Replies are simulated."""
+
+    def __init__(self, work: Path, own: Path) -> None:
+        files = sorted(own.glob("*.json")) if own.is_dir() else [own]
+        self._queries = {}
+        self._replies = {}
+        for file in files:
+            for query in _own_queries(file):
+                self._queries[Task(f"{file.stem}/{query['query_id']}", file.stem)] = query
+        if not self._queries:
+            raise OwnTasksError(own, "holds no query, in no file *.json")
+
+
+def _own_queries(file: Path) -> list[Any]:
+    try:
+        queries = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise OwnTasksError(file, f"cannot be read as JSON: {error}") from None
+    if not isinstance(queries, list):
+        raise OwnTasksError(file, "is no list of queries")
+    for number, query in enumerate(queries, start=1):
+        try:
+            read = Query(query, {})
+        except (KeyError, TypeError, ValueError) as error:
+            raise OwnTasksError(file, f"query {number} is not in ToolBench's form: {error!r}") from None
+        if "query_id" not in query or not read.gold or not read.gold <= {*read.behaviors}:
+            raise OwnTasksError(file, f"query {number}: needs a query_id, and relevant APIs that its api_list holds")
+    return queries
 
 
 def api_name(tool: str, api: str) -> str:

@@ -8,9 +8,9 @@ from time import perf_counter
 from agentmark.core.distribution import Probabilities
 from agentmark.core.theory import entropy
 from agentmark.embed.embedder import Embedder
-from agentmark.embed.session import Choice
+from agentmark.embed.session import Choice, Session
 from agentmark.keys.shared import SharedKey
-from agentmark.policies import BaselineSession, RedGreenSession
+from agentmark.policies import BaselineSession, EarlyStoppingSession, RedGreenSession
 from agentmark.policies.chooser import Chooser
 from agentmark.record import StepRecord
 from agentmark_lab.envs.base import Episode
@@ -18,6 +18,9 @@ from agentmark_lab.kit.expert_agent import Source
 
 BASELINE, RED_GREEN, F, R = "baseline", "red-green", "AgentMark-F", "AgentMark-R"
 POLICIES = (BASELINE, RED_GREEN, F, R)
+# Proposals that stop early, under R: what the tests of utility must notice beside red-green.
+EARLY_STOPPING = "early stopping"
+CONTROLS = (RED_GREEN, EARLY_STOPPING)
 MARKED = {F: "F", R: "R"}
 
 
@@ -58,11 +61,12 @@ def chooser_for(policy: str, *, key: SharedKey, payload: int, payload_len: int, 
         RED_GREEN: lambda: RedGreenSession(key, rng=rng),
         F: lambda: _marked("F", key, payload, payload_len, rng),
         R: lambda: _marked("R", key, payload, payload_len, rng),
+        EARLY_STOPPING: lambda: EarlyStoppingSession(_marked("R", key, payload, payload_len, rng), rng=rng),
     }
     return makers[policy]()
 
 
-def _marked(scheme: str, key: SharedKey, payload: int, payload_len: int, rng: Random) -> Chooser:
+def _marked(scheme: str, key: SharedKey, payload: int, payload_len: int, rng: Random) -> Session:
     return Embedder(key, payload, payload_len=payload_len, scheme=scheme).session(rng.randbytes(16).hex())
 
 

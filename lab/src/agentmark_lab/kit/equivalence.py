@@ -1,4 +1,5 @@
-"""Does the mark hurt the agent? Success by policy, paired by task and seed, with an equivalence test (Table 1)."""
+"""Does the mark hurt the agent? Success and length by policy, paired by task and seed, with equivalence tests (Table 1,
+eq. 4)."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
@@ -8,7 +9,7 @@ from statistics import NormalDist, fmean, mode, stdev
 
 from agentmark.core.statistics import Interval, normal_quantile
 from agentmark_lab.kit.agent_loop import BASELINE, RED_GREEN, F, R
-from agentmark_lab.kit.campaign import Outcome
+from agentmark_lab.kit.episodes import Outcome
 from agentmark_lab.kit.experiment import Cell, Claim, Table
 from agentmark_lab.kit.stats import exact_interval, student_interval, student_quantile
 
@@ -20,13 +21,15 @@ FEW = 10
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """A policy against the baseline: the mean difference in success over tasks, each task one cluster."""
+    """A policy against the baseline: the mean difference over tasks, each task one cluster."""
 
     policy: str
     tasks: int
     episodes: int
     # Mean difference of each task.
     means: tuple[float, ...]
+    # Of success, which is a share; else of a length, which has no bounds to fall back on.
+    is_share: bool = True
 
     @property
     def difference(self) -> float:
@@ -34,12 +37,16 @@ class Comparison:
 
     @property
     def interval(self) -> Interval:
-        return task_interval(self.means)
+        return self.at(0.95)
 
     @property
     def tost_interval(self) -> Interval:
         """90 %: the two one-sided tests at 5 % both reject exactly if it lies within the margin (TOST)."""
-        return task_interval(self.means, confidence=0.90)
+        return self.at(0.90)
+
+    def at(self, confidence: float) -> Interval:
+        interval = task_interval if self.is_share else student_interval
+        return interval(self.means, confidence=confidence)
 
     def equivalent(self, margin: float = MARGIN) -> bool:
         return -margin < self.tost_interval.low and self.tost_interval.high < margin
@@ -64,21 +71,43 @@ class Comparison:
         return ceil(self.episodes * (self.standard_error / enough) ** 2)
 
 
-def compare(outcomes: Iterable[Outcome], policy: str) -> Comparison:
+def succeeded(outcome: Outcome) -> float:
+    return float(outcome.success)
+
+
+def length(outcome: Outcome) -> float:
+    """Steps of the episode, however it ended: the paper's Len, a proxy for time and cost."""
+    return float(outcome.steps)
+
+
+Value = Callable[[Outcome], float]
+
+
+def compare(outcomes: Iterable[Outcome], policy: str, value: Value = succeeded) -> Comparison:
     """Pair by task and seed (and epsilon, if several are given), average within a task, then over tasks.
 
     A trial that only one of the two policies has played is left out.
     """
-    by_place: dict[tuple[str, int, float], dict[str, bool]] = defaultdict(dict)
+    by_task = paired(outcomes, policy, value)
+    means = [fmean(mine) - fmean(base) for mine, base in by_task.values()]
+    episodes = sum([len(mine) for mine, _ in by_task.values()])
+    return Comparison(policy, len(means), episodes, tuple(means), is_share=value is succeeded)
+
+
+def paired(
+    outcomes: Iterable[Outcome], policy: str, value: Value = succeeded
+) -> dict[str, tuple[list[float], list[float]]]:
+    """Of each task: the values of the policy, and those of the baseline in the same trials."""
+    by_place: dict[tuple[str, int, float], dict[str, float]] = defaultdict(dict)
     for outcome in outcomes:
         if outcome.policy in (policy, BASELINE):
-            by_place[outcome.task, outcome.seed, outcome.epsilon][outcome.policy] = outcome.success
-    by_task: dict[str, list[float]] = defaultdict(list)
-    pairs = {place: successes for place, successes in by_place.items() if len(successes) == 2}
-    for (task, _, _), successes in pairs.items():
-        by_task[task].append(float(successes[policy]) - float(successes[BASELINE]))
-    means = [fmean(differences) for differences in by_task.values()]
-    return Comparison(policy, len(means), len(pairs), tuple(means))
+            by_place[outcome.task, outcome.seed, outcome.epsilon][outcome.policy] = value(outcome)
+    by_task: dict[str, tuple[list[float], list[float]]] = defaultdict(lambda: ([], []))
+    for (task, _, _), values in by_place.items():
+        if len(values) == 2:
+            by_task[task][0].append(values[policy])
+            by_task[task][1].append(values[BASELINE])
+    return dict(by_task)
 
 
 def task_interval(means: Sequence[float], *, confidence: float = 0.95) -> Interval:
@@ -123,15 +152,6 @@ def comparison_claims(comparisons: Iterable[Comparison], label: str, *, margin: 
     return claims
 
 
-def utility_claims(outcomes: Sequence[Outcome], label: str, *, margin: float = MARGIN) -> list[Claim]:
-    """Equivalence of both schemes, and that no episode named anyone else."""
-    claims = comparison_claims([compare(outcomes, policy) for policy in (F, R)], label, margin=margin)
-    marked = [outcome for outcome in outcomes if outcome.policy in (F, R) and outcome.read]
-    wrong = sum([outcome.wrong for outcome in marked])
-    claims.append(Claim(f"{label}: {wrong} of {len(marked):,} marked episodes name another identity.", wrong == 0))
-    return claims
-
-
 AGAINST = "against the baseline, points"
 COLUMNS = [
     "epsilon",
@@ -139,7 +159,8 @@ COLUMNS = [
     "episodes",
     "success %",
     AGAINST,
-    "equivalent within 2",
+    "steps",
+    "steps against the baseline",
     "steps (successes)",
     "bits/step",
     "bits/task",
@@ -160,51 +181,17 @@ def utility_table(outcomes: Sequence[Outcome], title: str, note: str) -> Table:
     return Table(title, COLUMNS, rows, note)
 
 
-def power_table(outcomes: Sequence[Outcome], *, margin: float = MARGIN) -> Table:
-    """How well the trials can show what they are to show."""
-    rows: list[list[Cell]] = []
-    for epsilon in sorted({outcome.epsilon for outcome in outcomes}):
-        for policy in (F, R):
-            found = compare([outcome for outcome in outcomes if outcome.epsilon == epsilon], policy)
-            rows.append(
-                [
-                    str(epsilon),
-                    policy,
-                    found.tasks,
-                    found.episodes,
-                    f"{100 * found.standard_error:.2f}" if found.is_normal else "",
-                    f"{found.power(margin):.2f}" if found.is_normal else "",
-                    found.pairs_for(0.9, margin) if found.is_normal else "",
-                ]
-            )
-    columns = [
-        "epsilon",
-        "policy",
-        "tasks",
-        "pairs of episodes",
-        "standard error, points",
-        "chance to show equivalence",
-        "pairs for a chance of 0.9",
-    ]
-    note = (
-        f"Two one-sided tests at 5 %, margin {100 * margin:.0f} points, when there is no difference at all. The "
-        "standard error is that of the mean difference over tasks, from these trials; it is left out where fewer than "
-        f"{FEW} tasks differ."
-    )
-    return Table("Power of the equivalence test", columns, rows, note)
-
-
 def _row(at: Sequence[Outcome], epsilon: float, policy: str) -> list[Cell]:
     mine = [outcome for outcome in at if outcome.policy == policy]
     steps = sum([outcome.steps for outcome in mine])
     read = [outcome for outcome in mine if outcome.read]
     read_steps = sum([outcome.steps for outcome in read])
     marked = policy in (F, R)
-    against, equivalent = "", ""
+    against = longer = ""
     if policy != BASELINE:
         found = compare(at, policy)
         against = f"{points(found.difference)} ({span(found.interval)})"
-        equivalent = "yes" if found.equivalent() else "not shown"
+        longer = steps_with_interval(compare(at, policy, length))
     won = [outcome.steps for outcome in mine if outcome.success]
     return [
         str(epsilon),
@@ -212,14 +199,15 @@ def _row(at: Sequence[Outcome], epsilon: float, policy: str) -> list[Cell]:
         len(mine),
         clustered(mine, lambda outcome: outcome.success, scale=100),
         against,
-        equivalent,
+        f"{fmean([outcome.steps for outcome in mine]):.1f}",
+        longer,
         f"{fmean(won):.1f}" if won else "",
         f"{sum([o.bits for o in read]) / read_steps:.2f}" if marked else "",
         f"{sum([o.bits for o in read]) / len(read):.1f}" if marked else "",
         f"{sum([o.entropy for o in mine]) / steps:.2f}",
         clustered(read, lambda outcome: outcome.unique, scale=1, digits=3) if marked else "",
         clustered(read, lambda outcome: outcome.accepted, scale=1, digits=3) if marked else "",
-        f"{100 * sum([o.green_hits for o in mine]) / steps:.1f}" if policy in (RED_GREEN, BASELINE) else "",
+        f"{100 * sum([o.green_hits for o in read]) / read_steps:.1f}" if policy in (RED_GREEN, BASELINE) else "",
         f"{sum([o.choose_us for o in mine]) / steps:.0f}",
     ]
 
@@ -233,6 +221,11 @@ def clustered(outcomes: Sequence[Outcome], value: Callable[[Outcome], float], *,
     interval = task_interval(means)
     low, high = max(0.0, interval.low), min(1.0, interval.high)
     return f"{scale * fmean(means):.{digits}f} ({scale * low:.{digits}f} to {scale * high:.{digits}f})"
+
+
+def steps_with_interval(found: Comparison, *, confidence: float = 0.95) -> str:
+    interval = found.at(confidence)
+    return f"{found.difference:+.2f} ({interval.low:+.2f} to {interval.high:+.2f})"
 
 
 def points(share: float) -> str:

@@ -14,11 +14,14 @@ from typing import Any, Protocol, Self
 import agentmark
 import agentmark_lab
 from agentmark.core.errors import AgentMarkError
+from agentmark_lab.kit.files import write_whole
 from agentmark_lab.kit.options import DEFAULT_ENVIRONMENT, DEFAULT_SEED, Options, Progress
 from agentmark_lab.kit.presets import GGUF_VARIABLE
 from agentmark_lab.kit.resume import resumable
 
 Cell = str | int | float
+# What the result of tasks that somebody brought is called: alfworld-own.
+OWN = "own"
 
 
 class ResultError(AgentMarkError, ValueError):
@@ -63,6 +66,7 @@ class Figure:
     curves: list[Curve]
     y_log: bool = False
     x_names: list[str] | None = None
+    x_log: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,9 +144,9 @@ class Result:
 
     def save(self, folder: Path) -> Path:
         """Write NAME.json; the folder is made if it is missing."""
-        folder.mkdir(parents=True, exist_ok=True)
         path = folder / f"{self.name}.json"
-        path.write_text(json.dumps(asdict(self), ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+        # Whole, also while another run of the same experiment ends.
+        write_whole(path, (json.dumps(asdict(self), ensure_ascii=False, indent=1) + "\n").encode("utf-8"))
         return path
 
     @classmethod
@@ -162,7 +166,8 @@ class Result:
 
 class Experiment(Protocol):
     """What a module of an experiment offers. It may also set ASKS_MODELS, if its result depends on which models there
-    are, and ASKS_ENVIRONMENT, if it plays where --environment says."""
+    are; ASKS_ENVIRONMENT, if it plays where --environment says; and OWN_TASKS, the option by which somebody brings
+    tasks to it, or NO_OWN_TASKS, why nobody can."""
 
     NAME: str
     TITLE: str
@@ -179,17 +184,26 @@ def asks_environment(experiment: Experiment) -> bool:
     return bool(getattr(experiment, "ASKS_ENVIRONMENT", False))
 
 
+def own_tasks_option(experiment: Experiment) -> str:
+    return str(getattr(experiment, "OWN_TASKS", ""))
+
+
+def why_no_own_tasks(experiment: Experiment) -> str:
+    return str(getattr(experiment, "NO_OWN_TASKS", ""))
+
+
 def perform(experiment: Experiment, options: Options, progress: Progress) -> Result:
     """Run one experiment and note the circumstances."""
     start = time.perf_counter()
     # As it is now: a run takes hours, and the code may be changed meanwhile.
     version = version_here()
     elsewhere = _elsewhere(experiment, options)
+    name = f"{experiment.NAME}-{elsewhere}" if elsewhere else experiment.NAME
     # A quick run is not worth it.
-    with nullcontext() if options.quick else resumable(options.work / "unfinished" / experiment.NAME):
+    with nullcontext() if options.quick else resumable(options.work / "unfinished" / name):
         findings = experiment.run(options, progress)
     return Result(
-        name=f"{experiment.NAME}-{elsewhere}" if elsewhere else experiment.NAME,
+        name=name,
         title=f"{experiment.TITLE}: {elsewhere}" if elsewhere else experiment.TITLE,
         command=_command(experiment, options),
         seed=options.seed,
@@ -212,10 +226,13 @@ def _command(experiment: Experiment, options: Options) -> str:
         command += " --quick"
     if options.seed != DEFAULT_SEED:
         command += f" --seed {options.seed}"
-    if elsewhere := _elsewhere(experiment, options):
+    if (elsewhere := _elsewhere(experiment, options)) and not options.own:
         command += f" --environment {elsewhere}"
     if options.tasks and asks_environment(experiment):
         command += f" --tasks {options.tasks}"
+    if options.own:
+        # Where they lie is the user's own affair.
+        command += f" {own_tasks_option(experiment)} {options.own.name}"
     if not asks_models(experiment):
         return command
     if options.model is not None:
@@ -225,7 +242,10 @@ def _command(experiment: Experiment, options: Options) -> str:
 
 
 def _elsewhere(experiment: Experiment, options: Options) -> str:
-    """Where a model plays, if not where it usually does: a result of its own, beside the usual one."""
+    """Where a model plays, if not where it usually does; or that somebody brought the tasks. It stands beside the
+    usual result."""
+    if options.own:
+        return OWN
     stated = options.environment if asks_environment(experiment) else None
     return "" if stated in (None, DEFAULT_ENVIRONMENT) else str(stated)
 

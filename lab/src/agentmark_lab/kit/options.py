@@ -55,3 +55,5 @@ class Options:
     environment: str | None = None
     tasks: int | None = None
     judge: JudgeChoice | None = None
+    # The file or folder of tasks that somebody brings to an experiment on utility.
+    own: Path | None = None

@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from dataclasses import replace
 from functools import partial
 from multiprocessing import active_children, get_context
 from typing import TypeVar
@@ -26,13 +27,18 @@ def map_chunks(
     workers: int,
     progress: Progress,
     label: str,
+    code: str | None = None,
 ) -> list[Outcome]:
-    """The outcomes in the order of the chunks. One worker means this process. Within `resumable` each is kept."""
+    """The outcomes in the order of the chunks. One worker means this process. Within `resumable` each is kept, under
+    the digest of the code that its outcome depends on: of the whole library and lab, unless `code` names it."""
     kept = kept_here()
     if kept is not None:
-        done = sum([kept.has(label, chunk) for chunk in chunks])
-        if done:
-            progress(f"{label}: {done} of {len(chunks)} chunks are done already")
+        kept = kept if code is None else replace(kept, code=code)
+        states = kept.states(label, chunks)
+        if states.done:
+            progress(f"{label}: {states.done} of {len(chunks)} chunks are done already")
+        if states.stale:
+            progress(f"{label}: {states.stale} of {len(chunks)} chunks were done by other code, and are done again")
         function = partial(kept.found_or_done, function, label)
     if workers == 1:
         return list(_reported(map(function, chunks), len(chunks), progress, label))

@@ -1,5 +1,6 @@
 """Figures from results, as PNG and SVG: the one place that needs matplotlib."""
 
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,9 @@ _COLOURS = ("#2563a8", "#1f8a5b", "#b3413a", "#7a4fb0", "#946200", "#7a8594")
 _OWN_COLOURS = {"AgentMark-F": 0, "F": 0, "AgentMark-R": 1, "R": 1, "red-green": 2, "baseline": 5}
 # Beyond so many points a curve is drawn as a line alone.
 _MARKED_POINTS = 40
+_CURVES_WITH_A_CORNER = 6
+# Of curves of one colour.
+_STYLES = ("-", "--", "-.", ":")
 _INCHES_A_NAME, _INCHES_A_LETTER = 0.85, 0.065
 
 
@@ -20,14 +24,14 @@ def draw(figure: Figure, folder: Path) -> list[Path]:
     pyplot = _pyplot(figure.name)
     names = figure.x_names or []
     a_name, height = (_INCHES_A_NAME, 3.8) if _upright(names) else (0.35, 5.0)
-    # The legend of points stands beside them, and takes nothing from their room.
+    # Points and many curves leave no corner free: their legend stands beside them, and takes nothing from their room.
+    is_beside = figure.x_names is not None or len(figure.curves) > _CURVES_WITH_A_CORNER
     longest = max([len(curve.label) for curve in figure.curves], default=0)
-    beside = 0.4 + _INCHES_A_LETTER * longest if names else 0.0
+    beside = 0.4 + _INCHES_A_LETTER * longest if is_beside else 0.0
     width = max(7.2, 1.3 + a_name * len(names)) + beside
     canvas, axes = pyplot.subplots(figsize=(width, height), layout="constrained")
     _plot(figure, axes)
-    # Points leave no corner free.
-    place: dict[str, Any] = {} if figure.x_names is None else {"loc": "center left", "bbox_to_anchor": (1, 0.5)}
+    place: dict[str, Any] = {} if not is_beside else {"loc": "center left", "bbox_to_anchor": (1, 0.5)}
     axes.legend(frameon=False, fontsize=9, **place)
     return _written(figure.name, canvas, pyplot, folder)
 
@@ -80,12 +84,15 @@ def _plot(figure: Figure, axes: Any, title_at: str = "center") -> None:
     axes.set_ylabel(figure.y_label)
     if figure.y_log:
         axes.set_yscale("log")
+    if figure.x_log:
+        axes.set_xscale("log")
     axes.grid(alpha=0.3)
     axes.spines[["top", "right"]].set_visible(False)
 
 
 def _colour(label: str, number: int) -> str:
-    return _COLOURS[_OWN_COLOURS.get(label, number % len(_COLOURS))]
+    """The first word of a label tells what it is of."""
+    return _COLOURS[_OWN_COLOURS.get(label.partition(",")[0], number % len(_COLOURS))]
 
 
 def _upright(names: list[str]) -> bool:
@@ -95,9 +102,11 @@ def _upright(names: list[str]) -> bool:
 
 
 def _plot_lines(figure: Figure, axes: Any) -> None:
+    drawn: Counter[str] = Counter()
     for i, curve in enumerate(figure.curves):
         colour = _colour(curve.label, i)
-        style = "-" if i < len(_COLOURS) else "--"
+        style = _STYLES[drawn[colour] % len(_STYLES)]
+        drawn[colour] += 1
         marker = "o" if len(curve.x) <= _MARKED_POINTS else None
         axes.plot(curve.x, curve.y, style, color=colour, label=curve.label, linewidth=1.8, marker=marker, markersize=3)
         if curve.low is not None and curve.high is not None:

@@ -6,7 +6,7 @@ something else.
 
 import pickle
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -24,27 +24,45 @@ Outcome = TypeVar("Outcome")
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """Where outcomes are kept, and under which code they were found: with another they count for nothing."""
+    """Where outcomes are kept, and under which code they were found: with another they count for nothing. Each begins
+    with the digest of its code, so that what is passed over can be told."""
 
     folder: Path
     code: str
 
-    def has(self, label: str, chunk: object) -> bool:
-        return self._place(label, chunk).exists()
+    def states(self, label: str, chunks: Sequence[object]) -> "KeptStates":
+        """How many of these were done by this code, and how many by another."""
+        found = [self._code_of(label, chunk) for chunk in chunks]
+        return KeptStates(found.count(self.code), len(found) - found.count(self.code) - found.count(None))
 
     def found_or_done(self, function: Callable[[Chunk], Outcome], label: str, chunk: Chunk) -> Outcome:
         """What is kept of this chunk; else it is done now, and kept."""
         place = self._place(label, chunk)
         # Not asked for beforehand: another run of the same may end in between, and remove the folder.
         with suppress(FileNotFoundError):
-            found: Outcome = pickle.loads(place.read_bytes())
-            return found
+            code, _, content = place.read_bytes().partition(b"\n")
+            if code.decode("utf-8", "replace") == self.code:
+                found: Outcome = pickle.loads(content)
+                return found
         outcome = function(chunk)
-        write_whole(place, pickle.dumps(outcome))
+        write_whole(place, f"{self.code}\n".encode() + pickle.dumps(outcome))
         return outcome
 
+    def _code_of(self, label: str, chunk: object) -> str | None:
+        with suppress(FileNotFoundError), self._place(label, chunk).open("rb") as file:
+            return file.readline().decode("utf-8", "replace").rstrip("\n")
+        return None
+
     def _place(self, label: str, chunk: object) -> Path:
-        return self.folder / f"{sha256(repr((self.code, label, chunk)).encode()).hexdigest()[:32]}.pickle"
+        return self.folder / f"{sha256(repr((label, chunk)).encode()).hexdigest()[:32]}.pickle"
+
+
+@dataclass(frozen=True, slots=True)
+class KeptStates:
+    """Of some chunks: how many were done by the same code, and how many by another, which are done again."""
+
+    done: int
+    stale: int
 
 
 _kept: ContextVar[Kept | None] = ContextVar("kept", default=None)

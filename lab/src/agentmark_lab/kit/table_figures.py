@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from agentmark_lab.kit.agent_loop import RED_GREEN, F, R
 from agentmark_lab.kit.equivalence import AGAINST
@@ -16,13 +17,17 @@ _CELL = re.compile(rf"({_NUMBER})(?:\s?%)?(?: \(({_NUMBER}) to ({_NUMBER})\))?(?
 @dataclass(frozen=True, slots=True)
 class Picture:
     """Which columns of which table: `names` stand below the axis, `series` (a column) or `values` tell curves apart.
-    Where several rows have the same name and series, the first is shown."""
+    Where several rows have the same name and series, the first is shown.
+
+    With `along`, a column of numbers, curves run along these, and `names` tell them apart too.
+    """
 
     table: int
     names: tuple[str, ...]
     values: tuple[str, ...]
     series: str = ""
     y_log: bool = False
+    along: str = ""
     # Where the lists come from, if not from a model or a stated distribution.
     source: str = ""
 
@@ -31,7 +36,7 @@ _SUCCESS = Picture(0, ("epsilon",), ("success %",), "policy", source="softened e
 PICTURES = {
     "marginals": Picture(0, ("distribution", "n"), ("p-value",), "scheme"),
     "false_positives": Picture(0, ("overhead k",), ("closed form", "unmarked log", "wrong key"), y_log=True),
-    "capacity": Picture(0, ("alpha", "n"), ("F, measured", "R, measured")),
+    "capacity": Picture(0, ("alpha",), ("F, measured", "R, measured"), along="n"),
     "capacity_entropy": Picture(0, ("environment", "task"), ("F, expected", "R, expected", "entropy")),
     "speed": Picture(0, ("",), ("n = 5", "n = 20", "n = 100", "n = 1000"), y_log=True),
     "validity": Picture(0, ("view", "how the log was made", "looks"), ("accepted at 0.01",), "scheme", y_log=True),
@@ -66,7 +71,7 @@ def figures_of(result: Result) -> list[Figure]:
     # A result of another version may have other columns.
     if not {*picture.names, *picture.values, *([picture.series] if picture.series else [])} <= set(table.columns):
         return []
-    figure = _drawn(result.name, table, picture)
+    figure = _along(result.name, table, picture) if picture.along else _drawn(result.name, table, picture)
     return [figure] if figure.curves else []
 
 
@@ -88,7 +93,19 @@ def _drawn(name: str, table: Table, picture: Picture) -> Figure:
     return Figure(name, title, below, label, _curves(points), picture.y_log, x_names=list(places))
 
 
-def _curves(points: dict[str, dict[int, tuple[float, float, float]]]) -> list[Curve]:
+def _along(name: str, table: Table, picture: Picture) -> Figure:
+    points: dict[str, dict[float, tuple[float, float, float]]] = {}
+    for value in picture.values:
+        for row in table.rows:
+            cells = dict(zip(table.columns, row, strict=True))
+            at, point = _point(cells[picture.along]), _point(cells[value])
+            if at is not None and point is not None:
+                own = ", ".join([f"{column} {cells[column]}" for column in picture.names])
+                points.setdefault(f"{value.partition(',')[0]}, {own}", {})[at[0]] = point
+    return Figure(name, table.title, picture.along, "%", _curves(points), picture.y_log, x_log=True)
+
+
+def _curves(points: Mapping[str, Mapping[Any, tuple[float, float, float]]]) -> list[Curve]:
     return [
         Curve(
             series,

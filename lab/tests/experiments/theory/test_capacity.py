@@ -4,7 +4,7 @@ import random
 from math import log2
 
 import pytest
-from agentmark_lab.kit.races import bits_of_race, race_bits
+from agentmark_lab.kit.races import bits_of_race, race_bits, winners
 from scipy.stats import binom
 
 from agentmark import BehaviorDistribution
@@ -35,3 +35,12 @@ def test_a_race_carries_what_its_256_steps_carry():
     twin = random.Random(1)
     expected = [bits_of_race(distribution, twin.randbytes(32)) for _ in range(3)]
     assert race_bits(distribution, random.Random(1), races=3) == pytest.approx(sum(expected) / 3)
+
+
+@pytest.mark.parametrize("weights", [{"only": 1}, {f"b{i}": 1.001**i for i in range(300)}, {"a": 1e6, "b": 1, "c": 1}])
+def test_the_winners_are_those_that_the_scheme_reads(weights):
+    distribution = BehaviorDistribution.quantise(weights)
+    winner = winners(distribution, b"k" * 32)
+    for index, behavior in enumerate(distribution.behaviors):
+        symbols = sum([1 << symbol for symbol in range(256) if winner[symbol] == index])
+        assert scheme_r.winning_symbols(distribution, b"k" * 32, behavior) == symbols

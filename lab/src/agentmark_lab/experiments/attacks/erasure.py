@@ -160,9 +160,26 @@ def _claims(by_cell: Cells) -> list[Claim]:
                 aim=True,
             )
         )
+    claims.append(_cut_off_claim(by_cell, [rate for rate in rates if rate in (0.5, 0.6, 0.8)]))
     nothing = [_share(by_cell[code, 1.0], regime) for code in EPISODES for regime in (SINGLE, GLOBAL)]
     claims.append(Claim("From nothing, nothing is decoded.", not any(nothing)))
     return claims
+
+
+def _cut_off_claim(by_cell: Cells, rates: list[float]) -> Claim:
+    """The other half of Fig. 5: what is left is one piece, which is what a repetition code needs."""
+    shares = {rate: {code: _share(by_cell[code, rate], TRUNCATED) for code in EPISODES} for rate in rates}
+    told = [
+        f"{rate:.0%} cut off: AgentMark-R decodes {of['R']:.1%}, AgentMark-F {of['F']:.1%}, repetition "
+        f"{of['repetition']:.1%}"
+        for rate, of in shares.items()
+    ]
+    return Claim(
+        f"One episode whose end is cut off, so that what is left is one piece: {'; '.join(told)} (aim: both decode "
+        "more often than repetition).",
+        all(of["R"] > of["repetition"] < of["F"] for of in shares.values()),
+        aim=True,
+    )
 
 
 def _share(tally: Tally, regime: str) -> float:

@@ -4,25 +4,33 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean
-from typing import Any
 
 from agentmark_lab.envs.alfworld import MAX_STEPS
-from agentmark_lab.experiments.utility.trials import bits_a_step
-from agentmark_lab.kit.agent_loop import BASELINE, POLICIES, RED_GREEN, F, R
-from agentmark_lab.kit.campaign import Campaign, Outcome, run_campaign
-from agentmark_lab.kit.equivalence import compare, power_table, task_interval, utility_claims, utility_table
-from agentmark_lab.kit.experiment import Cell, Claim, Curve, Figure, Findings, Table
+from agentmark_lab.experiments.utility.trials import (
+    COMPARED,
+    Played,
+    bits_a_step,
+    claims,
+    data,
+    group_table,
+    judged_tables,
+    own_plan,
+    play,
+)
+from agentmark_lab.kit.agent_loop import BASELINE, RED_GREEN, F, R
+from agentmark_lab.kit.campaign import Outcome
+from agentmark_lab.kit.equivalence import task_interval, utility_table
+from agentmark_lab.kit.experiment import Cell, Curve, Figure, Findings, Table
 from agentmark_lab.kit.options import Options, Progress
+from agentmark_lab.kit.plan import Plan
 
 NAME = "alfworld"
 TITLE = "ALFWorld: what a mark costs the agent (Table 1; a softened expert, not a language model)"
 
 SPLITS = {"alfworld-id": "ID", "alfworld-ood": "OOD"}
-# The third is as unsure as it takes for the baseline to need about as many steps as the paper's agent.
-EPSILONS = (0.05, 0.15, 0.5)
-TRIALS = 3
-# Where some episodes fail, the baseline and both schemes play on, by success alone, so that equivalence can be shown.
-UNSURE, MORE_TRIALS = 0.5, 6
+OWN_TASKS = "--games"
+OWN_ENVIRONMENT = "alfworld-own"
+QUICK_TASKS = 2
 GROUPS = {
     "A1": "look at object in light",
     "A2": "pick and place",
@@ -32,6 +40,8 @@ GROUPS = {
     "A6": "pick two and place",
 }
 SOURCE = "softened expert, not a language model"
+# Beside the paper, which has no early stopping.
+SHOWN = (BASELINE, RED_GREEN, F, R)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,60 +77,28 @@ PAPER = {
 }
 
 
-def campaigns(split: str, *, seed: int, quick: bool) -> list[Campaign]:
-    """What is played in a split."""
-    if quick:
-        return [Campaign(split, EPSILONS, POLICIES, (seed,), tasks_a_group=2)]
-    return [
-        Campaign(split, EPSILONS, POLICIES, tuple(range(seed, seed + TRIALS))),
-        Campaign(
-            split,
-            (UNSURE,),
-            (BASELINE, F, R),
-            tuple(range(seed + TRIALS, seed + TRIALS + MORE_TRIALS)),
-            read=False,
-        ),
-    ]
-
-
 def run(options: Options, progress: Progress) -> Findings:
-    played = {
-        split: [
-            outcome
-            for campaign in campaigns(split, seed=options.seed, quick=options.quick)
-            for outcome in run_campaign(campaign, options, progress)
+    played = play(own_plan(Plan.of(NAME), options, OWN_ENVIRONMENT), options, progress, quick_tasks=QUICK_TASKS)
+    note = _note(played)
+    if options.own:
+        tables = [
+            utility_table(played.outcomes, "ALFWorld, games that were brought", note),
+            group_table(played, "By kind of task", note),
         ]
-        for split in SPLITS
-    }
-    return _findings(played)
+    else:
+        splits = _splits(played)
+        tables = [_beside_the_paper(played, splits)]
+        tables += [utility_table(splits[split], f"ALFWorld {name}, by policy", note) for split, name in SPLITS.items()]
+        tables.append(utility_table(played.outcomes, f"ALFWorld {'+'.join(SPLITS.values())}, by policy", note))
+        tables.append(_by_group(played, splits))
+    return Findings(claims(played), [*tables, *judged_tables(played)], data(played), [_figure(played)])
 
 
-def _findings(played: dict[str, list[Outcome]]) -> Findings:
-    both = [outcome for outcomes in played.values() for outcome in outcomes]
-    claims: list[Claim] = []
-    for epsilon in EPSILONS:
-        at = [outcome for outcome in both if outcome.epsilon == epsilon]
-        claims += utility_claims(at, f"Epsilon {epsilon}, ID and OOD together")
-        claims.append(_red_green_claim(at, epsilon))
-    tables = [_beside_the_paper(played)]
-    for split, label in SPLITS.items():
-        tables.append(utility_table(played[split], f"ALFWorld {label}, by policy", _note(played[split])))
-    tables += [power_table(both), _by_group(played)]
-    return Findings(claims, tables, {"comparisons": _comparisons(played)}, [_figure(both)])
+def _splits(played: Played) -> dict[str, list[Outcome]]:
+    return {split: [o for o in played.outcomes if played.environment_of[o.task] == split] for split in SPLITS}
 
 
-def _red_green_claim(at: Sequence[Outcome], epsilon: float) -> Claim:
-    found = compare(at, RED_GREEN)
-    low, high = 100 * found.interval.low, 100 * found.interval.high
-    return Claim(
-        f"Epsilon {epsilon}, ID and OOD together: red-green changes success by {100 * found.difference:+.1f} points "
-        f"({low:+.1f} to {high:+.1f}), {found.episodes:,} pairs of episodes.",
-        high < 0,
-        aim=True,
-    )
-
-
-def _beside_the_paper(played: dict[str, list[Outcome]]) -> Table:
+def _beside_the_paper(played: Played, splits: dict[str, list[Outcome]]) -> Table:
     """One row for each split and agent; the first is the paper's."""
     rows: list[list[Cell]] = []
     for split, label in SPLITS.items():
@@ -140,24 +118,24 @@ def _beside_the_paper(played: dict[str, list[Outcome]]) -> Table:
                 "",
             ]
         )
-        for epsilon in EPSILONS:
-            at = _by_policy(played[split], epsilon)
-            red_green = at[RED_GREEN]
+        for level in played.plan.levels:
+            at = _by_policy(splits[split], level.epsilon)
+            green = _read(at[RED_GREEN])
             rows.append(
                 [
                     label,
-                    f"expert, epsilon {epsilon}",
-                    *[f"{100 * fmean([o.success for o in at[policy]]):.1f}" for policy in POLICIES],
-                    *[_steps(at[policy]) for policy in POLICIES],
-                    f"{100 * sum([o.green_hits for o in red_green]) / sum([o.steps for o in red_green]):.1f}",
+                    f"expert, epsilon {level.epsilon}",
+                    *[f"{100 * fmean([o.success for o in at[policy]]):.1f}" for policy in SHOWN],
+                    *[_steps(at[policy]) for policy in SHOWN],
+                    f"{100 * sum([o.green_hits for o in green]) / sum([o.steps for o in green]):.1f}",
                     *[bits_a_step(_read(at[policy])) for policy in (F, R)],
                     *[f"{fmean([o.bits for o in _read(at[policy])]):.1f}" for policy in (F, R)],
                 ]
             )
-    columns = ["split", "agent", *[f"success % {policy}" for policy in POLICIES]]
-    columns += [f"steps {policy}" for policy in POLICIES]
+    columns = ["split", "agent", *[f"success % {policy}" for policy in SHOWN]]
+    columns += [f"steps {policy}" for policy in SHOWN]
     columns += ["green % (red-green)", "bits/step F", "bits/step R", "bits/task F", "bits/task R"]
-    means = {label: _paper_means(split, played) for split, label in SPLITS.items()}
+    means = {label: _paper_means(split, splits) for split, label in SPLITS.items()}
     note = (
         f"Here: a {SOURCE}; steps of successful episodes, as in the paper. The paper's averages are not the means of "
         f"its groups: weighted by their numbers of tasks, they give {means['ID']} (ID) and {means['OOD']} (OOD) for "
@@ -166,33 +144,33 @@ def _beside_the_paper(played: dict[str, list[Outcome]]) -> Table:
     return Table("ALFWorld beside Table 1 of the paper", columns, rows, note)
 
 
-def _paper_means(split: str, played: dict[str, list[Outcome]]) -> str:
+def _paper_means(split: str, splits: dict[str, list[Outcome]]) -> str:
     """Success by the paper's own groups, each with the tasks it has."""
-    group_of = {outcome.task: outcome.group for outcome in played[split]}
+    group_of = {outcome.task: outcome.group for outcome in splits[split]}
     sizes = {group: list(group_of.values()).count(group) for group in GROUPS}
     total = sum(sizes.values())
     means = [sum([sizes[group] * PAPER[split][group].success[i] for group in GROUPS]) / total for i in range(3)]
     return ", ".join([f"{mean:.1f}" for mean in means])
 
 
-def _by_group(played: dict[str, list[Outcome]]) -> Table:
+def _by_group(played: Played, splits: dict[str, list[Outcome]]) -> Table:
     rows: list[list[Cell]] = []
     for split, label in SPLITS.items():
         for group, name in GROUPS.items():
             printed = PAPER[split][group]
-            for epsilon in EPSILONS:
-                at = _by_policy([o for o in _read(played[split]) if o.group == group], epsilon)
+            for level in played.plan.levels:
+                at = _by_policy([o for o in splits[split] if o.group == group], level.epsilon)
                 rows.append(
                     [
                         label,
                         f"{group}: {name}",
-                        str(epsilon),
+                        str(level.epsilon),
                         len({o.task for o in at[BASELINE]}),
-                        " / ".join([f"{100 * fmean([o.success for o in at[policy]]):.1f}" for policy in POLICIES]),
+                        " / ".join([f"{100 * fmean([o.success for o in at[policy]]):.1f}" for policy in SHOWN]),
                         " / ".join([str(value) for value in printed.success]),
-                        " / ".join([_steps(at[policy]) for policy in POLICIES]),
+                        " / ".join([_steps(at[policy]) for policy in SHOWN]),
                         " / ".join([str(value) for value in printed.steps]),
-                        " / ".join([bits_a_step(at[policy]) for policy in (F, R)]),
+                        " / ".join([bits_a_step(_read(at[policy])) for policy in (F, R)]),
                         str(printed.bits_per_step),
                     ]
                 )
@@ -211,67 +189,39 @@ def _by_group(played: dict[str, list[Outcome]]) -> Table:
     return Table("ALFWorld by kind of task", columns, rows, f"Here: a {SOURCE}. The paper: DeepSeek-Chat.")
 
 
-def _figure(outcomes: Sequence[Outcome]) -> Figure:
+def _figure(played: Played) -> Figure:
+    epsilons = [level.epsilon for level in played.plan.levels]
     curves = []
-    for policy in POLICIES:
+    for policy in COMPARED:
         means, intervals = [], []
-        for epsilon in EPSILONS:
+        for epsilon in epsilons:
             by_task: dict[str, list[float]] = defaultdict(list)
-            for outcome in _by_policy(outcomes, epsilon)[policy]:
+            for outcome in _by_policy(played.outcomes, epsilon)[policy]:
                 by_task[outcome.task].append(float(outcome.success))
             values = [fmean(trials) for trials in by_task.values()]
             means.append(fmean(values))
             intervals.append(task_interval(values))
         lows, highs = [interval.low for interval in intervals], [min(1.0, interval.high) for interval in intervals]
-        curves.append(Curve(policy, list(EPSILONS), means, lows, highs))
+        curves.append(Curve(policy, epsilons, means, lows, highs))
     title = "ALFWorld: success by policy (softened expert)"
     return Figure("alfworld", title, "epsilon: what the agent leaves to chance", "success", curves)
 
 
-def _note(outcomes: Sequence[Outcome]) -> str:
-    shared = _read(outcomes)
-    tasks, trials = len({outcome.task for outcome in shared}), len({outcome.seed for outcome in shared})
-    more = len({outcome.seed for outcome in outcomes}) - trials
+def _note(played: Played) -> str:
     return (
-        f"A {SOURCE}. {tasks} games, at most {MAX_STEPS} steps, {trials} trials of each; {more} more at epsilon "
-        f"{UNSURE} for the baseline and both schemes, by success alone. In brackets: 95 % intervals, each game one "
+        f"A {SOURCE}. {played.tasks} games, at most {MAX_STEPS} steps. In brackets: 95 % intervals, each game one "
         "cluster; where all games agree, as wide as the share of games that may be otherwise (Clopper-Pearson). "
         "Equivalence is claimed over both splits together. Times of choosing include waiting for a busy processor; "
-        "`agentmark lab run speed` measures them alone."
+        f"`agentmark lab run speed` measures them alone. {played.note}"
     )
 
 
-def _comparisons(played: dict[str, list[Outcome]]) -> list[dict[str, Any]]:
-    rows = []
-    both = [outcome for outcomes in played.values() for outcome in outcomes]
-    for split, played_there in [*played.items(), ("both", both)]:
-        for epsilon in EPSILONS:
-            at = [outcome for outcome in played_there if outcome.epsilon == epsilon]
-            for policy in (RED_GREEN, F, R):
-                found = compare(at, policy)
-                rows.append(
-                    {
-                        "split": split,
-                        "epsilon": epsilon,
-                        "policy": policy,
-                        "tasks": found.tasks,
-                        "pairs": found.episodes,
-                        "difference": found.difference,
-                        "interval": [found.interval.low, found.interval.high],
-                        "tost_interval": [found.tost_interval.low, found.tost_interval.high],
-                        "equivalent": found.equivalent(),
-                        "power": found.power() if found.is_normal else None,
-                    }
-                )
-    return rows
-
-
 def _by_policy(outcomes: Sequence[Outcome], epsilon: float) -> dict[str, list[Outcome]]:
-    return {policy: [o for o in outcomes if o.epsilon == epsilon and o.policy == policy] for policy in POLICIES}
+    return {policy: [o for o in outcomes if o.epsilon == epsilon and o.policy == policy] for policy in COMPARED}
 
 
 def _read(outcomes: Sequence[Outcome]) -> list[Outcome]:
-    """Those whose marks were read back: the trials that all policies have played."""
+    """Those whose marks were read back."""
     return [outcome for outcome in outcomes if outcome.read]
 
 

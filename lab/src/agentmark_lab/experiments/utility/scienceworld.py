@@ -1,17 +1,18 @@
 """Utility on ScienceWorld: experiments of up to two hundred actions, success by the simulator's own score."""
 
-from agentmark_lab.experiments.utility.trials import SOURCE, Trials, claims, group_table
-from agentmark_lab.kit.equivalence import power_table, utility_table
+from dataclasses import replace
+
+from agentmark_lab.experiments.utility.trials import SOURCE, claims, data, group_table, judged_tables, play
+from agentmark_lab.kit.equivalence import utility_table
 from agentmark_lab.kit.experiment import Findings
 from agentmark_lab.kit.options import Options, Progress
+from agentmark_lab.kit.plan import Plan
 
 NAME = "scienceworld"
 TITLE = "ScienceWorld: success by the simulator's own score, and bits a step"
 
-TRIALS = Trials("scienceworld", seeds=2, more={}, quick_tasks=1)
-QUICK = Trials("scienceworld-short", seeds=1, more={}, quick_tasks=1)
-# What so many trials can show: episodes are long, and the simulator is slow.
-MARGIN = 0.1
+NO_OWN_TASKS = "its tasks are part of the simulator"
+QUICK_TASKS, QUICK_ENVIRONMENT = 1, "scienceworld-short"
 
 NOTE = (
     "ScienceWorld 1.2.3, its 30 types of task, three variations of the test split each, with its simplifications for "
@@ -23,11 +24,13 @@ NOTE = (
 
 
 def run(options: Options, progress: Progress) -> Findings:
-    trials = QUICK if options.quick else TRIALS
-    outcomes = trials.play(options, progress)
+    plan = Plan.of(NAME)
+    if options.quick:
+        plan = replace(plan, environments=(QUICK_ENVIRONMENT,))
+    played = play(plan, options, progress, quick_tasks=QUICK_TASKS)
     tables = [
-        utility_table(outcomes, "ScienceWorld", f"{NOTE} {SOURCE} {TRIALS.note}"),
-        group_table(outcomes, "ScienceWorld by topic", SOURCE),
-        power_table(outcomes, margin=MARGIN),
+        utility_table(played.outcomes, "ScienceWorld", f"{NOTE} {SOURCE} {played.note}"),
+        group_table(played, "ScienceWorld by topic", SOURCE),
+        *judged_tables(played),
     ]
-    return Findings(claims(outcomes, margin=MARGIN), tables)
+    return Findings(claims(played), tables, data(played))

@@ -1,14 +1,25 @@
 """Utility and capacity on ToolBench's queries (Table 1, T1 to T6), by an offline proxy that is not a pass rate."""
 
-from agentmark_lab.experiments.utility.trials import SOURCE, Trials, claims, group_table
-from agentmark_lab.kit.equivalence import power_table, utility_table
+from agentmark_lab.experiments.utility.trials import (
+    SOURCE,
+    claims,
+    data,
+    group_table,
+    judged_tables,
+    own_plan,
+    play,
+)
+from agentmark_lab.kit.equivalence import utility_table
 from agentmark_lab.kit.experiment import Cell, Findings, Table
 from agentmark_lab.kit.options import Options, Progress
+from agentmark_lab.kit.plan import Plan
 
 NAME = "toolbench"
 TITLE = "ToolBench: success by an offline proxy, and bits a step"
 
-TRIALS = Trials("toolbench", seeds=3, more={0.05: 5, 0.15: 12}, quick_tasks=4)
+OWN_TASKS = "--queries"
+OWN_ENVIRONMENT = "toolbench-own"
+QUICK_TASKS = 4
 
 PROXY = (
     "Success is an offline proxy, not a pass rate: every gold API was called, and then Finish, within ten decisions. "
@@ -30,13 +41,16 @@ PAPER_COLUMNS = ["baseline %", "red-green %", "AgentMark-F %", "F bits/step", "F
 
 
 def run(options: Options, progress: Progress) -> Findings:
-    outcomes = TRIALS.play(options, progress)
+    plan = own_plan(Plan.of(NAME), options, OWN_ENVIRONMENT)
+    played = play(plan, options, progress, quick_tasks=QUICK_TASKS)
+    note = f"{PROXY} {SOURCE} {played.note}"
+    groups = group_table(played, "ToolBench by subset", note)
     tables = [
-        utility_table(outcomes, "ToolBench (offline proxy)", f"{PROXY} {SOURCE} {TRIALS.note}"),
-        beside_the_paper(group_table(outcomes, "ToolBench by subset, beside the paper's Table 1", "")),
-        power_table(outcomes),
+        utility_table(played.outcomes, "ToolBench (offline proxy)", note),
+        groups if options.own else beside_the_paper(groups),
+        *judged_tables(played),
     ]
-    return Findings(claims(outcomes), tables)
+    return Findings(claims(played), tables, data(played))
 
 
 def beside_the_paper(table: Table) -> Table:
@@ -47,4 +61,9 @@ def beside_the_paper(table: Table) -> Table:
         "another success (a language model's verdict), other counts of tasks, and an unweighted mean as its average. "
         "They stand here for the order of magnitude, and are not compared."
     )
-    return Table(table.title, [*table.columns, *[f"paper: {name}" for name in PAPER_COLUMNS]], rows, note)
+    return Table(
+        f"{table.title}, beside the paper's Table 1",
+        [*table.columns, *[f"paper: {name}" for name in PAPER_COLUMNS]],
+        rows,
+        note,
+    )

@@ -1,0 +1,144 @@
+"""The tests that a mark must pass and a biasing watermark must fail, both halves of the paper's eq. 4: is success the
+same, is length the same, and does anything change in any task?"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from agentmark_lab.kit.episodes import Outcome
+from agentmark_lab.kit.equivalence import Comparison, compare, length, paired, points, span, succeeded
+from agentmark_lab.kit.experiment import Cell, Table
+from agentmark_lab.kit.plan import Level
+from agentmark_lab.kit.task_test import mean_p_value, task_test
+
+# Below it a difference is seen. Each of the marks' tests may miss it by chance once in a thousand.
+CUT = 0.001
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """One policy against the baseline, at one epsilon, in one set of trials."""
+
+    label: str
+    level: Level
+    policy: str
+    success: Comparison
+    steps: Comparison
+    # Of H0 that neither success nor length is distributed otherwise in any task: by what was asked.
+    p_values: dict[str, float]
+
+    @property
+    def p_value(self) -> float:
+        """The smallest of all, paid for (Bonferroni)."""
+        return min(1.0, len(self.p_values) * min(self.p_values.values()))
+
+    @property
+    def same_success(self) -> bool:
+        return self.success.equivalent(self.level.success.margin)
+
+    @property
+    def same_steps(self) -> bool:
+        return self.steps.equivalent(self.level.steps.margin)
+
+    @property
+    def is_seen(self) -> bool:
+        """Whether a difference shows."""
+        return self.p_value < CUT
+
+    @property
+    def passes(self) -> bool:
+        return self.same_success and self.same_steps and not self.is_seen
+
+
+def judge(outcomes: Sequence[Outcome], policy: str, level: Level, label: str) -> Judged:
+    """By the trials of one set at one epsilon."""
+    success, steps = compare(outcomes, policy), compare(outcomes, policy, length)
+    p_values = {
+        "success": mean_p_value(success.means) if success.is_normal else 1.0,
+        "success by task": task_test(list(paired(outcomes, policy, succeeded).values())).p_value,
+        "steps": mean_p_value(steps.means),
+        "steps by task": task_test(list(paired(outcomes, policy, length).values())).p_value,
+    }
+    return Judged(label, level, policy, success, steps, p_values)
+
+
+COLUMNS = [
+    "epsilon",
+    "trials",
+    "policy",
+    "pairs of episodes",
+    "success, points (90 % interval)",
+    "same success",
+    "steps (90 % interval)",
+    "same length",
+    "p, nothing changes",
+    "smallest of four",
+    "verdict",
+]
+PASSES, FAILS = "passes", "**fails**"
+
+
+def judged_table(judged: Sequence[Judged], note: str) -> Table:
+    """Every policy under the same tests, with the same trials."""
+    title = "What the mark must pass and a biasing watermark must fail"
+    return Table(title, COLUMNS, [_row(one) for one in judged], note)
+
+
+def _row(one: Judged) -> list[Cell]:
+    return [
+        str(one.level.epsilon),
+        one.label,
+        one.policy,
+        one.success.episodes,
+        f"{points(one.success.difference)} ({span(one.success.tost_interval)})",
+        _shown(one.same_success, f"within {100 * one.level.success.margin:g} points"),
+        steps_text(one.steps),
+        _shown(one.same_steps, f"within {one.level.steps.margin:g} steps"),
+        f"{one.p_value:.2g}",
+        min(one.p_values, key=lambda name: one.p_values[name]),
+        _verdict(one),
+    ]
+
+
+def steps_text(found: Comparison) -> str:
+    interval = found.tost_interval
+    return f"{found.difference:+.2f} ({interval.low:+.2f} to {interval.high:+.2f})"
+
+
+def _shown(is_shown: bool, what: str) -> str:
+    return what if is_shown else f"not shown {what}"
+
+
+def _verdict(one: Judged) -> str:
+    """Equivalence that is not shown is no difference; one that shows is."""
+    if one.passes:
+        return PASSES
+    return FAILS if one.is_seen else "not shown"
+
+
+def power_table(judged: Sequence[Judged], tasks: int) -> Table:
+    """How well the trials can show what they are to show: as planned, and with the spread that they had."""
+    rows: list[list[Cell]] = []
+    for one in judged:
+        for name, found, measure, scale in (
+            ("success, points", one.success, one.level.success, 100),
+            ("steps", one.steps, one.level.steps, 1),
+        ):
+            pairs = tasks * one.level.trials
+            rows.append(
+                [
+                    str(one.level.epsilon),
+                    one.label,
+                    one.policy,
+                    name,
+                    f"{scale * measure.margin:g}",
+                    f"{measure.power(pairs, tasks):.2f}",
+                    f"{scale * found.standard_error:.3f}",
+                    f"{found.power(measure.margin):.2f}" if found.is_normal else "",
+                ]
+            )
+    columns = ["epsilon", "trials", "policy", "measure", "margin", "planned chance", "standard error", "chance"]
+    note = (
+        "The chance of showing equivalence if there is no difference at all, by two one-sided tests at 5 %: as the "
+        "plan had it from its pilot, and from the standard error of these trials (of the mean difference over tasks)."
+    )
+    return Table("Power of the equivalence tests", columns, rows, note)
