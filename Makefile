@@ -9,7 +9,7 @@ INSTALL := PIP_CONSTRAINT=constraints.txt PIP_DISABLE_PIP_VERSION_CHECK=1 $(BIN)
 ADAPTERS := $(basename $(notdir $(wildcard tests/adapters/*.txt)))
 ADAPTER_TESTS := $(addprefix test-adapter-,$(ADAPTERS))
 
-.PHONY: help demo test test-slow test-docs test-adapters test-adapters-model $(ADAPTER_TESTS) lab test-lab test-local lab-oasis test-oasis test-logs test-transformers test-scale fuzz hostile tenants lint types check bench bench-audit results docs wheel kernel vectors clean
+.PHONY: help demo test test-slow test-docs test-adapters test-adapters-model $(ADAPTER_TESTS) lab test-lab test-local lab-oasis test-oasis test-logs test-transformers test-scale test-gateway test-gateway-slow test-gateway-clients test-gateway-model bench-gateway bench-store fuzz hostile tenants lint types check bench bench-audit results docs wheel kernel vectors clean
 
 help:  ## List the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -26,7 +26,12 @@ $(VENV)/.dev: $(VENV)/.runtime lab/pyproject.toml
 	$(INSTALL) --editable '.[dev]' --editable lab
 	@touch $@
 
-demo: $(VENV)/.runtime  ## Mark an agent's decisions, damage its log, read the identity back
+# The demo's last act marks with keys that have a public half.
+$(VENV)/.demo: $(VENV)/.runtime
+	$(INSTALL) --editable '.[public]'
+	@touch $@
+
+demo: $(VENV)/.demo  ## Mark an agent's decisions, damage its log, read the identity back
 	@$(BIN)/agentmark demo
 
 test: $(VENV)/.dev  ## Run the tests, without the long ones
@@ -74,7 +79,7 @@ LAB_INSTALL := PIP_DISABLE_PIP_VERSION_CHECK=1 .venvs/lab/bin/python -m pip inst
 	$(PYTHON) -m venv .venvs/lab
 	$(LAB_INSTALL) --no-deps --requirement tools/lab-requirements-no-deps.txt
 	$(LAB_INSTALL) --requirement tools/lab-requirements.txt
-	$(LAB_INSTALL) --editable . --editable lab
+	$(LAB_INSTALL) --editable '.[public]' --editable lab
 	@touch $@
 
 lab: .venvs/lab/.ready  ## The environments of the lab, for .venvs/lab/bin/agentmark lab run (ten minutes: compiles)
@@ -134,6 +139,51 @@ test-transformers: .venvs/transformers/.ready  ## Test the same model through tr
 test-scale: .venvs/scale/.ready  ## Test audits on Daft, on a local Ray and on a local Spark (Java) against one process
 	.venvs/scale/bin/python -m pytest tests/scale
 
+# The gateway, with PostgreSQL where the machine has a server (Debian: postgresql): without it, its tests say so.
+.venvs/gateway/.ready: tests/gateway.txt pyproject.toml
+	$(PYTHON) -m venv .venvs/gateway
+	PIP_CONSTRAINT=$< PIP_DISABLE_PIP_VERSION_CHECK=1 .venvs/gateway/bin/python -m pip install --quiet --editable '.[gateway,otlp,postgres,parquet,public,http]' pytest hypothesis aiohttp
+	@touch $@
+
+GATEWAY_TESTS := tests/gateway tests/gateway_clients tests/store tests/cli/test_store.py
+
+test-gateway: .venvs/gateway/.ready  ## Test the gateway and its store, as processes, without the long tests
+	.venvs/gateway/bin/python -m pytest -m 'not slow' $(GATEWAY_TESTS) --ignore=tests/gateway_clients/test_real_clients.py
+
+test-gateway-slow: .venvs/gateway/.ready  ## The same, the long ones: every refusal, 60 kills, thousands of changed requests
+	.venvs/gateway/bin/python -m pytest -m slow $(GATEWAY_TESTS) --deselect tests/gateway_clients/test_real_model.py
+
+# Clients are not installed beside the gateway: they know it by its address alone.
+.venvs/gateway-clients/.ready: tests/gateway_clients/clients.txt
+	$(PYTHON) -m venv .venvs/gateway-clients
+	PIP_CONSTRAINT=$< PIP_DISABLE_PIP_VERSION_CHECK=1 .venvs/gateway-clients/bin/python -m pip install --quiet openai anthropic langchain langchain-openai langchain-anthropic openai-agents claude-agent-sdk
+	@touch $@
+
+.venvs/gateway-ag2/.ready: tests/gateway_clients/ag2.txt
+	$(PYTHON) -m venv .venvs/gateway-ag2
+	PIP_CONSTRAINT=$< PIP_DISABLE_PIP_VERSION_CHECK=1 .venvs/gateway-ag2/bin/python -m pip install --quiet 'ag2[openai]'
+	@touch $@
+
+# Without Node, the Vercel agent is left out, and the tests say so.
+.venvs/gateway-vercel/.ready: tests/gateway_clients/programs/vercel/package.json
+	mkdir -p .venvs/gateway-vercel
+	cp $< .venvs/gateway-vercel
+	if command -v npm > /dev/null; then cd .venvs/gateway-vercel && npm install --silent --no-package-lock; fi
+	@touch $@
+
+test-gateway-clients: .venvs/gateway/.ready .venvs/gateway-clients/.ready .venvs/gateway-ag2/.ready .venvs/gateway-vercel/.ready  ## Real SDKs and agents through the gateway, each in an environment of its own
+	.venvs/gateway/bin/python -m pytest -s tests/gateway_clients/test_real_clients.py
+
+.venvs/gateway/.model: .venvs/gateway/.ready
+	PIP_CONSTRAINT=tests/local.txt PIP_DISABLE_PIP_VERSION_CHECK=1 .venvs/gateway/bin/python -m pip install --quiet --editable '.[local]'
+	@touch $@
+
+test-gateway-model: .venvs/gateway/.model .venvs/gateway-clients/.ready  ## A real model behind the gateway: the GGUF file in AGENTMARK_GGUF
+	.venvs/gateway/bin/python -m pytest -s tests/gateway_clients/test_real_model.py
+
+bench-store: .venvs/gateway/.ready  ## How many records a second a store takes, on SQLite and on a PostgreSQL of its own
+	.venvs/gateway/bin/python tools/bench_store.py
+
 # With every package that a reader can use, so that no format is left out.
 .venvs/fuzz/.ready: constraints.txt pyproject.toml
 	$(PYTHON) -m venv .venvs/fuzz
@@ -168,6 +218,11 @@ AUDIT_STEPS := 10000000
 
 bench-audit: $(VENV)/.dev  ## Speed of bulk audits, into docs/bench-audit.md, with a log of AUDIT_STEPS steps (10 million: hours)
 	$(BIN)/python tools/bench_audit.py --size $(AUDIT_STEPS) --write
+
+GATEWAY_REQUESTS := 100000
+
+bench-gateway: .venvs/gateway/.ready  ## Latency, throughput and memory of the gateway, into docs/bench-gateway.md (GATEWAY_REQUESTS for memory)
+	.venvs/gateway/bin/python tools/bench_gateway.py --requests $(GATEWAY_REQUESTS) --write
 
 results: $(VENV)/.dev  ## What docs/results says of the core and the verifier (hours; the environments: make lab)
 	$(BIN)/agentmark lab run all

@@ -1,5 +1,6 @@
 """What must hold of every page that we write: nothing is loaded, nothing runs, nobody's text becomes markup."""
 
+import re
 from base64 import b64encode
 from collections.abc import Collection
 from hashlib import sha256
@@ -59,10 +60,15 @@ class Page(HTMLParser):
         return declared[0]["content"] or ""
 
 
-def check_inert(page: str, *, links: Collection[str] = ()) -> Page:
-    """Assert all of it, and return the page taken apart. Links lead to these places alone."""
+def check_inert(page: str, *, links: Collection[str] = (), saves_data: bool = False) -> Page:
+    """Assert all of it, and return the page taken apart. Links lead to these places alone; one may save the data."""
     taken = Page(page)
     followed = [attributes for tag, attributes in taken.elements if tag == "a"]
+    if saves_data:
+        [saving] = [attributes for attributes in followed if "download" in attributes]
+        assert set(saving) == {"download", "data-signed", "href"}
+        assert re.fullmatch("data:application/json;base64,[A-Za-z0-9+/]+=*", saving["href"] or "")
+        followed.remove(saving)
     assert all(set(attributes) == {"href"} and attributes["href"] in links for attributes in followed), followed
     taken.elements = [(tag, attributes) for tag, attributes in taken.elements if tag != "a"]
     rules = dict(rule.strip().split(" ", maxsplit=1) for rule in taken.policy.split(";"))

@@ -316,7 +316,7 @@ def test_price(case: dict[str, Any]) -> None:
         ]
         registry = Registry(payload_len, entries)
     prices = Prices(registry).for_tries(case["tries"])
-    bits = prices.of_claim if case["claim"] else prices.of(payload, payload_len)
+    bits = prices.of_claim(payload_len) if case["claim"] else prices.of(payload, payload_len)
     assert round(1000 * bits) == case["price_millibits"]
 
 

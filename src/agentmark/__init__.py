@@ -37,6 +37,9 @@ if TYPE_CHECKING:
     from agentmark.log.sink import Sink
     from agentmark.log.sqlite import SqliteLog
     from agentmark.record import RecordError, RecordVersionError, StepRecord
+    from agentmark.store.errors import StoreError
+    from agentmark.store.open import open_store
+    from agentmark.store.store import Store
     from agentmark.verify.monitor import Alarm, Monitor, MonitorStateError, MonitorStatus
     from agentmark.verify.stranger import StrangerView
     from agentmark.verify.verdict import Placement, Segment, Verdict
@@ -94,6 +97,8 @@ _HOMES = {
     "SqliteLog": "agentmark.log.sqlite",
     "Stats": "agentmark.decide.stats",
     "StepRecord": "agentmark.record",
+    "Store": "agentmark.store.store",
+    "StoreError": "agentmark.store.errors",
     "StrangerView": "agentmark.verify.stranger",
     "ToolCall": "agentmark.elicit.situation",
     "UnreadLogError": "agentmark.log.read.open",
@@ -101,6 +106,7 @@ _HOMES = {
     "Verifier": "agentmark.verify.verifier",
     "disclose": "agentmark.disclosure.make",
     "open_log": "agentmark.log.read.open",
+    "open_store": "agentmark.store.open",
     "read_log": "agentmark.log.read.open",
     "verify_chain": "agentmark.chain.check",
 }
@@ -170,6 +176,8 @@ __all__ = [
     "SqliteLog",
     "Stats",
     "StepRecord",
+    "Store",
+    "StoreError",
     "StrangerView",
     "ToolCall",
     "UnreadLogError",
@@ -178,6 +186,7 @@ __all__ = [
     "__version__",
     "disclose",
     "open_log",
+    "open_store",
     "read_log",
     "verify_chain",
 ]

@@ -52,7 +52,10 @@ COMMANDS = {
     "audit": "audit log.jsonl --key key.json --registry registry.jsonl",
     "monitor": "monitor log.jsonl --key key.json --registry registry.jsonl",
     "inspect": "inspect log.jsonl",
+    "check-report": "check-report log.jsonl",
     "power": "power --n 4 --alpha 1 --trials 3 --max-steps 20 --scheme F",
+    # No port is opened: the key's file is not there.
+    "gateway": "gateway --upstream fake: --key none.json --identity acme",
     # No endpoint is asked: the model's file is not there.
     "calibrate": "calibrate --model local --gguf none.gguf",
     "demo": "demo --model local --gguf none.gguf",

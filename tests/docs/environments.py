@@ -1,7 +1,7 @@
 """The environment that a page tells its reader to make, made once and kept under `.venvs/docs-NAME`.
 
 The page's own `pip install` commands make it, in a clone, in an environment that has nothing but pip to begin with.
-A page without such commands is read in what `make demo` makes: AgentMark alone.
+A page without such commands is read in what `make demo` makes.
 """
 
 import fcntl
@@ -20,7 +20,9 @@ from pathlib import Path
 from blocks import ROOT
 
 VENVS = ROOT / ".venvs"
-BASE = "pip install ."  # what `make demo` does
+BASE = "pip install '.[public]'"  # what `make demo` does
+# Make is told that it is done: what it would install from a reader's clone would be gone with the clone.
+MADE_BY_MAKE = (".runtime", ".demo")
 # Not the reader's business, or made anew by what the page runs.
 _LEFT_OUT = ("build", "dist", "demo-output", "__pycache__")
 
@@ -60,9 +62,17 @@ def make(installs: list[str]) -> Path:
             for line in installs or [BASE]:
                 _install(line, folder, pins)
             stamp.write_text(fingerprint, "utf-8")
-        # For make: what it would do first is done.
-        (folder / ".runtime").touch()
+        for target in MADE_BY_MAKE:
+            (folder / target).touch()
     return folder
+
+
+def what_it_imports(folder: Path) -> Path:
+    """Where the environment finds AgentMark."""
+    told = "import agentmark; print(agentmark.__file__)"
+    words = [folder / "bin" / "python", "-I", "-c", told]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    return Path(done.stdout.strip() or done.stderr)
 
 
 def _install(line: str, folder: Path, pins: Path) -> None:

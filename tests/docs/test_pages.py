@@ -116,6 +116,8 @@ def test_every_block_runs_as_pasted(name: str, tmp_path: Path) -> None:
     environment = environments.make(installs_of(page))
     done = run_in_a_clone(steps_to_run(page), environment, tmp_path)
     assert done.returncode == 0, f"{name}, {done.stderr or done.stdout}"
+    # The next page is read in the same environment.
+    assert environments.what_it_imports(environment).is_relative_to(ROOT / "src"), "the page installs from its clone"
 
 
 def run_in_a_clone(steps: list[dict[str, object]], environment: Path, folder: Path) -> subprocess.CompletedProcess[str]:

@@ -11,7 +11,7 @@ from pathlib import Path
 PACKAGE = "agentmark"
 
 # A room imports rooms of lower ranks only. So rooms of one rank never meet, directly or through others: `embed` and
-# `verify` share what is below them. A gateway and a console will stand beside `adapters`, and meet in a store.
+# `verify` share what is below them. A gateway and a console will stand beside `adapters`, and meet in the store.
 RANKS = (
     ("core", "version"),
     ("errors", "files", "text", "times"),
@@ -20,16 +20,17 @@ RANKS = (
     ("disclosure",),
     ("embed", "verify", "chain", "elicit"),
     ("log", "wire", "report"),
-    ("batch",),
+    ("batch", "store"),
     ("decide", "audit", "power"),
     ("policies", "testing", "adapters", "scale"),
+    ("gateway",),
     ("demo",),
     ("cli",),
     ("__main__",),
 )
 # Leaves are imported by nobody, whatever their rank, but for the doors named here.
-LEAVES = {"adapters", "testing", "scale", "demo", "cli", "__main__"}
-DOORS = {("cli", "demo"), ("__main__", "cli")}
+LEAVES = {"adapters", "testing", "scale", "gateway", "demo", "cli", "__main__"}
+DOORS = {("cli", "demo"), ("cli", "gateway"), ("gateway", "testing"), ("__main__", "cli")}
 
 # Inside a room: modules (or folders) import those of lower ranks, and those of their own line as far as no cycle forms.
 INNER_RANKS = {
@@ -50,17 +51,26 @@ INNER_RANKS = {
     ),
     # What writes a log never needs what reads one.
     "log": (
-        ("sink", "append", "sync", "lines", "json_beginning", "sizes"),
+        ("sink", "append", "sync", "lines", "json_beginning", "sizes", "sqlite_file"),
         ("signer_file",),
         ("jsonl", "rotating", "sqlite", "otel", "parquet"),
+        ("record_file",),
         ("read",),
+    ),
+    "store": (
+        ("errors", "decision", "tenants", "schema", "database"),
+        ("rows", "sqlite", "postgresql"),
+        ("tables",),
+        ("writing",),
+        ("store",),
+        ("open",),
     ),
     # Columns know nothing of where they come from.
     "batch": (
         ("arrays", "library"),
         ("laws", "scanning"),
         ("columns", "hashing"),
-        ("copies", "read_f", "parquet", "from_lines"),
+        ("copies", "joined", "read_f", "parquet", "from_lines"),
         ("read_r",),
         ("native",),
         ("reading",),
@@ -70,13 +80,21 @@ INNER_RANKS = {
         ("engine", "stretches", "progress", "sessions", "shards", "spill", "work_dir", "workers", "results"),
         ("material", "chunks", "judged"),
         ("case", "column_chunks"),
-        ("chunk_kinds", "sorted_parts"),
+        ("chunk_kinds", "sorted_parts", "repeat"),
         ("judging",),
         ("roll_case", "shard_reading"),
-        ("bulk_report",),
+        ("bulk_report", "held"),
         ("bulk",),
     ),
-    "decide": (("forks",), ("decision", "forcing", "stats", "writing"), ("runs",), ("desk",), ("turn",), ("decider",)),
+    "decide": (
+        ("forks",),
+        ("decision", "forcing", "stats", "writing"),
+        ("runs",),
+        ("desk", "call"),
+        ("driving",),
+        ("turn",),
+        ("decider",),
+    ),
 }
 # Adapters know nothing of each other: each is one file on what they share.
 SHARED_BY_ADAPTERS = {"adapters.side_calls", "adapters.streams"}

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from agentmark import SqliteLog, StepRecord
-from agentmark.log.sqlite import APPLICATION_ID, SCHEMA_VERSION
+from agentmark.log.sqlite_file import LOG
 from hostile.files import MAX_SIZE, HostileFile, Maker
 from hostile.records import forged, line_of
 
@@ -48,8 +48,8 @@ def nested_text(maker: Maker, path: Path) -> None:
 def _database(path: Path, statements: str) -> None:
     with sqlite3.connect(path) as database:
         database.executescript(statements)
-        database.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-        database.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+        database.execute(f"PRAGMA application_id = {LOG.application_id}")
+        database.execute(f"PRAGMA user_version = {LOG.version}")
     database.close()
 
 

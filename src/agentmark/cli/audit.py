@@ -13,11 +13,15 @@ from agentmark.cli.common import (
     EXIT_ATTRIBUTED,
     EXIT_NOT_ATTRIBUTED,
     EXIT_NOTHING_USABLE,
+    StoreUrl,
+    is_server,
     limits_of,
     load_keys,
     print_json,
     printable,
 )
+from agentmark.cli.input import kept_in_files
+from agentmark.cli.judging_options import check_work_limit
 from agentmark.cli.progress import ProgressLine
 from agentmark.cli.roll import keys_line
 from agentmark.cli.roll_table import WIDTH, table
@@ -26,6 +30,7 @@ from agentmark.core.theory import SMALLEST_RATE
 from agentmark.core.work_limit import DEFAULT_WORK_LIMIT
 from agentmark.errors import SettingError
 from agentmark.identity.registry import Registry
+from agentmark.log.read.files import shown
 from agentmark.text import counted, shell_word
 from agentmark.verify.correction import Correction, FalseDiscovery, Familywise
 from agentmark.verify.defaults import DEFAULT_THRESHOLD
@@ -37,6 +42,16 @@ MOST_IDENTITIES, MOST_BAD, MOST_NOTES = 20, 20, 10
 
 
 def run(arguments: argparse.Namespace) -> int:
+    stores = [path for path in arguments.paths if is_server(path)]
+    if stores and (arguments.resume or arguments.work_dir is not None or arguments.keep_work_dir):
+        raise SettingError("--resume", "a store goes on growing: `agentmark export` it first, and audit the file")
+    with kept_in_files([StoreUrl(url) for url in stores]) as kept:
+        copies = dict(zip(stores, map(str, kept), strict=True))
+        arguments.paths = [copies.get(path, path) for path in arguments.paths]
+        return _run(arguments)
+
+
+def _run(arguments: argparse.Namespace) -> int:
     audit = _audit(arguments)
     with ProgressLine() as progress:
         summary = audit.run(progress)
@@ -61,8 +76,7 @@ def _audit(arguments: argparse.Namespace) -> BulkAudit:
             raise SettingError("--fdr", f"{arguments.fdr:g} is not a rate from {SMALLEST_RATE:g} to below 1")
         if arguments.threshold != DEFAULT_THRESHOLD:
             raise SettingError("--fdr", "takes the place of --threshold: give one of them")
-    if arguments.work_limit < 1:
-        raise SettingError("--work-limit", f"{arguments.work_limit} is not a number of operations")
+    check_work_limit(arguments)
     correction: Correction = Familywise(arguments.threshold) if arguments.fdr is None else FalseDiscovery(arguments.fdr)
     registry = Registry.load(arguments.registry) if arguments.registry else None
     return BulkAudit(
@@ -91,7 +105,7 @@ def _audit(arguments: argparse.Namespace) -> BulkAudit:
 
 def repeating_command(arguments: argparse.Namespace) -> str:
     """The command that gives these rows again. Keys appear as file names, never as secrets."""
-    words = ["agentmark", "audit", *arguments.paths]
+    words = ["agentmark", "audit", *map(shown, arguments.paths)]
     words += [word for path in arguments.key or [] for word in ("--key", str(path))]
     for name, default in _REPEATED.items():
         value = getattr(arguments, name)

@@ -5,8 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from agentmark.cli.common import LOG_HELP, add_key_option, add_limit_option, file_name, file_path, new_command, text
-from agentmark.core.work_limit import DEFAULT_WORK_LIMIT
-from agentmark.verify.defaults import DEFAULT_THRESHOLD
+from agentmark.cli.judging_options import add_reading_options, add_threshold_option, add_work_limit_option
 
 BY = ("session", "file", "tenant", "all")
 
@@ -68,28 +67,11 @@ def add_parser(commands: Any) -> None:
         metavar="RATE",
         help="allow on average this share of the names to be wrong, in place of that promise",
     )
-    parser.add_argument(
-        "--threshold",
-        type=float,
-        default=DEFAULT_THRESHOLD,
-        help="accept only below this false-positive bound (default %(default)g)",
-    )
+    add_threshold_option(parser)
     parser.add_argument("--payload-len", type=int, metavar="BITS", help="default: what most steps of each state")
-    parser.add_argument(
-        "--noise",
-        type=float,
-        metavar="RATE",
-        help="share of foreign or altered steps to expect (default: a mixture of rates; 0 tolerates none)",
-    )
-    parser.add_argument(
-        "--any-key-id", action="store_true", help="read all records with this key, whatever id they state"
-    )
-    parser.add_argument(
-        "--work-limit",
-        type=int,
-        default=DEFAULT_WORK_LIMIT,
-        metavar="N",
-        help="what looking for payloads may cost, in operations of about a microsecond (default %(default)s)",
+    add_reading_options(parser)
+    add_work_limit_option(
+        parser, "what looking for payloads may cost, in operations of about a microsecond (default %(default)s)"
     )
     add_limit_option(parser)
     parser.add_argument(

@@ -10,8 +10,8 @@ from agentmark.cli.common import (
     EXIT_NOTHING_USABLE,
     LOG_HELP,
     add_limit_option,
-    file_path,
     limits_of,
+    log_source,
     new_command,
     print_json,
     printable,
@@ -41,7 +41,7 @@ def add_parser(commands: Any) -> None:
         "examples:\n  agentmark chain log.jsonl --public-key 64-HEX-DIGITS\n  agentmark chain folder --skip-bad",
     )
     parser.add_argument(
-        "log", type=file_path, nargs="+", help=LOG_HELP + "; several, and folders of them; - is standard input"
+        "log", type=log_source, nargs="+", help=LOG_HELP + "; several, and folders of them; - is standard input"
     )
     parser.add_argument(
         "--public-key",

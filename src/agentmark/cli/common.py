@@ -36,11 +36,12 @@ exit status:
   {EXIT_TERMINATED:<4} terminated, as services are
 `agentmark COMMAND --help` says what a command takes."""
 
-LOG_HELP = (
-    "AgentMark JSON lines, an SQLite log, a Parquet table of `convert`, OTLP/JSON, or an export of Langfuse, Phoenix, "
-    "LangSmith or Inspect; "
+LOG_FILE_HELP = (
+    "AgentMark JSON lines, an SQLite log, a gateway's store, a Parquet table of `convert`, OTLP/JSON, or an export of "
+    "Langfuse, Phoenix, LangSmith or Inspect; "
     "recognised by content, also if packed with gzip or zstd (docs/logs.md)"
 )
+LOG_HELP = LOG_FILE_HELP + "; a store on a server by its URL, postgresql://..."
 
 
 def new_command(commands: Any, name: str, summary: str, epilog: str = "") -> argparse.ArgumentParser:
@@ -75,8 +76,26 @@ def file_name(word: str) -> str:
 
 
 def file_path(word: str) -> Path:
-    """The same as a path."""
+    """The same as a path. A store on a server is none, and no part of its URL is repeated."""
+    if is_server(word):
+        raise argparse.ArgumentTypeError("a store on a server is no file here; `agentmark export` writes one")
     return Path(file_name(word))
+
+
+class StoreUrl(str):
+    """A gateway's store on a server, where else a file is named. A password may be in it: it is never printed."""
+
+    __slots__ = ()
+
+
+def log_source(word: str) -> "Path | StoreUrl":
+    """The type of an argument that is a log: a file, a folder, or a store on a server."""
+    return StoreUrl(word) if is_server(word) else file_path(word)
+
+
+def is_server(word: str) -> bool:
+    """Whether a word names a store on a server."""
+    return word.startswith(("postgresql://", "postgres://"))
 
 
 def add_key_option(parser: argparse.ArgumentParser, *, several: bool = False) -> None:

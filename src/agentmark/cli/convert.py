@@ -1,9 +1,7 @@
 """`agentmark convert`."""
 
 import argparse
-import os
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,22 +11,22 @@ from agentmark.cli.common import (
     add_limit_option,
     file_path,
     limits_of,
+    log_source,
     new_command,
     printable,
 )
-from agentmark.errors import SettingError
 from agentmark.text import counted
 
 if TYPE_CHECKING:
     from agentmark.log.read.summary import LogSummary
-    from agentmark.record import StepRecord
 
 # What was passed over is listed up to so many, and counted beyond.
 LISTED = 20
-LINES, PACKED_LINES, TABLE = ".jsonl", ".jsonl.gz", ".parquet"
 
 
 def add_parser(commands: Any) -> None:
+    from agentmark.log.record_file import LINES, PACKED_LINES, TABLE
+
     parser = new_command(
         commands,
         "convert",
@@ -39,7 +37,7 @@ def add_parser(commands: Any) -> None:
         "  agentmark convert log.parquet -o log.jsonl",
     )
     parser.add_argument(
-        "log", type=file_path, nargs="+", help=LOG_HELP + "; several, and folders of them; - is standard input"
+        "log", type=log_source, nargs="+", help=LOG_HELP + "; several, and folders of them; - is standard input"
     )
     parser.add_argument(
         "-o",
@@ -58,17 +56,15 @@ def run(arguments: argparse.Namespace) -> int:
     from agentmark.cli.input import given_logs
     from agentmark.cli.progress import ProgressLine
     from agentmark.log.read.open import open_log
+    from agentmark.log.record_file import check_record_file, new_record_file
 
     out: Path = arguments.out
-    new_writer = _writer_for(out)
-    if out.exists():
-        raise SettingError("--out", f"{out} exists; nothing is written over")
+    check_record_file(out)
     summaries: list[LogSummary] = []
     done = 0
     with (
         given_logs(arguments.log, skip_bad=arguments.skip_bad) as found,
-        _put_in_place(out) as kept,
-        new_writer(kept) as write,
+        new_record_file(out) as write,
         ProgressLine() as progress,
     ):
         for path in found.files:
@@ -96,55 +92,3 @@ def _told(out: Path, done: int, summaries: "list[LogSummary]", passed_over: tupl
         yield f"  passed over: {sentence}"
     if len(sentences) > LISTED:
         yield f"  passed over: {len(sentences) - LISTED:,} more"
-
-
-_Write = Callable[["StepRecord"], None]
-
-
-def _writer_for(out: Path) -> Any:
-    """What writes such a file: a context manager around a function that takes records."""
-    for ending, writer in ((LINES, _lines), (PACKED_LINES, _packed_lines), (TABLE, _table)):
-        if out.name.endswith(ending) and out.name != ending:
-            return writer
-    raise SettingError("--out", f"{out} does not end in {LINES}, {PACKED_LINES} or {TABLE}")
-
-
-@contextmanager
-def _lines(path: Path) -> Iterator[_Write]:
-    with path.open("xb") as file:
-        yield lambda record: _write_line(file, record)
-
-
-@contextmanager
-def _packed_lines(path: Path) -> Iterator[_Write]:
-    import gzip
-
-    # Without a name or a time in it: the same records make the same file.
-    with path.open("xb") as file, gzip.GzipFile("", "wb", fileobj=file, mtime=0) as packed:
-        yield lambda record: _write_line(packed, record)
-
-
-def _write_line(file: Any, record: "StepRecord") -> None:
-    file.write(record.to_json().encode("utf-8") + b"\n")
-
-
-@contextmanager
-def _table(path: Path) -> Iterator[_Write]:
-    from agentmark.log.parquet import ParquetRecords
-
-    with ParquetRecords(path) as table:
-        yield table.write
-
-
-@contextmanager
-def _put_in_place(out: Path) -> Iterator[Path]:
-    """Where to write, until all is written: half a file is never left under the name that was asked for."""
-    kept = out.with_name(f".{out.name}.{os.getpid()}.tmp")
-    try:
-        yield kept
-        if out.exists():
-            raise SettingError("--out", f"{out} exists; nothing is written over")
-        kept.rename(out)
-    finally:
-        with suppress(FileNotFoundError):
-            kept.unlink()

@@ -66,7 +66,9 @@ def run(arguments: argparse.Namespace) -> int:
         result = run_demo(arguments.out, seed=arguments.seed, progress=progress)
     write_text_file(result.page, render_page(result, program))
     print("\n".join(map(printable, render_text(result, program))))
-    return EXIT_ATTRIBUTED if all(recovery.verdict.accepted for recovery in result.recoveries) else EXIT_NOT_ATTRIBUTED
+    as_told = all(recovery.verdict.accepted for recovery in result.recoveries)
+    as_told &= result.third_party is None or result.third_party.held
+    return EXIT_ATTRIBUTED if as_told else EXIT_NOT_ATTRIBUTED
 
 
 def _run_with_model(arguments: argparse.Namespace) -> int:

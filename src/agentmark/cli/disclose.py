@@ -14,6 +14,7 @@ from agentmark.cli.common import (
     add_limit_option,
     file_path,
     limits_of,
+    log_source,
     new_command,
     printable,
     text,
@@ -31,6 +32,8 @@ QUIET_MINUTES = 60
 TOLD_EVERY = 100
 # Files that are named where several are meant.
 LISTED = 3
+# Digests of files that are printed.
+ANCHORS = 10
 
 
 def add_parser(commands: Any) -> None:
@@ -48,7 +51,7 @@ def add_parser(commands: Any) -> None:
         "  agentmark disclose logs/ --key marking.json --session 3f2a -o run.disclosure.json",
     )
     parser.add_argument(
-        "log", type=file_path, nargs="+", help=LOG_HELP + "; several, and folders of them; - is standard input"
+        "log", type=log_source, nargs="+", help=LOG_HELP + "; several, and folders of them; - is standard input"
     )
     parser.add_argument("--key", type=Path, required=True, metavar="FILE", help="the marking key: keygen --public")
     parser.add_argument(
@@ -94,6 +97,7 @@ def run(arguments: argparse.Namespace) -> int:
         print(printable(f"nothing to disclose: {told.summary} holds no marked record of key {key.id}"))
         return EXIT_NOTHING_USABLE
     disclosure.save(arguments.output)
+    anchors = told.digests(and_of=arguments.output)
     steps = len({entry.context for entry in disclosure.entries})
     for line in (
         f"{counted(len(disclosure.entries), 'record')} disclosed to {arguments.output}, of {told.summary}",
@@ -103,6 +107,10 @@ def run(arguments: argparse.Namespace) -> int:
         "  from now on   anyone can make up records at these contexts. They count for nothing: those that were "
         "disclosed are listed by their digests",
         "  not revealed  prompts, arguments and other text: the disclosure holds digests and proofs",
+        *[f"  SHA-256       {digest}  {name}" for name, digest in anchors[:ANCHORS]],
+        *([f"  SHA-256       of {len(anchors) - ANCHORS:,} more files: sha256sum"] if len(anchors) > ANCHORS else []),
+        "Put these on record where their time can be shown later, with the key's fingerprint: that the log was fixed "
+        "before it was disclosed, no file shows.",
     ):
         print(printable(line))
     return EXIT_DONE
@@ -135,14 +143,25 @@ class _Told:
     def summary(self) -> str:
         return f"{counted(self._read.total(), 'record')} in {counted(len(self._read), 'session')}"
 
+    def digests(self, *, and_of: Path) -> list[tuple[str, str]]:
+        """The logs, by the names under which they were given, and a file more, with what stands for them on record."""
+        from agentmark.log.read.files import shown
+        from agentmark.report.provenance import describe_file
+
+        files = [describe_file("log", path) | {"path": shown(path)} for path in self._files if self._concerns(path)]
+        files.append(describe_file("log", and_of))
+        return [(file["path"], file["sha256"]) for file in files if file["sha256"] is not None]
+
     def refuse_open_sessions(self) -> None:
         """Refuse files that may still be written to. A checkpoint at the end of a chain says what was written, and not
         that nothing follows: only time tells."""
         fresh = [path for path in self._files if _minutes_since(path) < QUIET_MINUTES and self._concerns(path)]
         if fresh:
+            from agentmark.log.read.files import shown
+
             raise SettingError(
                 "--open-sessions-too",
-                f"was not given, and {listed([str(path) for path in fresh], LISTED)} was written to within the last "
+                f"was not given, and {listed([shown(path) for path in fresh], LISTED)} was written to within the last "
                 f"{QUIET_MINUTES} minutes: its sessions may be open. Wait, or give it if you know that they are over",
             )
 
@@ -161,4 +180,6 @@ class _Told:
 
 
 def _minutes_since(path: Path) -> float:
-    return (time.time() - path.stat().st_mtime) / 60
+    """Since something was written to a log. What is new in a table of SQLite stands beside it at first."""
+    beside = [other for other in (path, path.with_name(f"{path.name}-wal")) if other.exists()]
+    return (time.time() - max([other.stat().st_mtime for other in beside])) / 60

@@ -8,8 +8,8 @@ from agentmark.cli.common import (
     EXIT_DONE,
     LOG_HELP,
     add_limit_option,
-    file_path,
     limits_of,
+    log_source,
     new_command,
     print_json,
     printable,
@@ -40,7 +40,7 @@ def add_parser(commands: Any) -> None:
         "  zcat log.jsonl.gz | agentmark inspect -",
     )
     parser.add_argument(
-        "log", type=file_path, nargs="+", help=LOG_HELP + "; several, and folders of them; - is standard input"
+        "log", type=log_source, nargs="+", help=LOG_HELP + "; several, and folders of them; - is standard input"
     )
     parser.add_argument(
         "--session", type=text, metavar="ID", help="only this session; the beginning of its id, if no other begins so"

@@ -4,9 +4,9 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from agentmark.cli.common import LOG_HELP, add_key_option, add_limit_option, new_command
+from agentmark.cli.common import LOG_FILE_HELP, add_key_option, add_limit_option, file_path, new_command
+from agentmark.cli.judging_options import add_reading_options, add_threshold_option
 from agentmark.errors import SettingError
-from agentmark.verify.defaults import DEFAULT_THRESHOLD
 
 DEFAULT_EVERY = 1000
 DEFAULT_POLL_S = 1.0
@@ -26,9 +26,9 @@ def add_parser(commands: Any) -> None:
     )
     parser.add_argument(
         "log",
-        type=Path,
+        type=file_path,
         nargs="+",
-        help=LOG_HELP + "; several, and folders of them, are read in turn; - is standard input, as JSON lines",
+        help=LOG_FILE_HELP + "; several, and folders of them, are read in turn; - is standard input, as JSON lines",
     )
     add_key_option(parser, several=True)
     parser.add_argument("--registry", type=Path, metavar="FILE", help="watch for the identities in it, as it is now")
@@ -43,21 +43,8 @@ def add_parser(commands: Any) -> None:
         metavar="BITS",
         help="only records of this length count (default: each length that comes up, the later the dearer)",
     )
-    parser.add_argument(
-        "--threshold",
-        type=float,
-        default=DEFAULT_THRESHOLD,
-        help="how probable a false alarm may be, over the whole life of the log (default %(default)g)",
-    )
-    parser.add_argument(
-        "--noise",
-        type=float,
-        metavar="RATE",
-        help="share of foreign or altered steps to expect (default: a mixture of rates; 0 tolerates none)",
-    )
-    parser.add_argument(
-        "--any-key-id", action="store_true", help="read all records with this key, whatever id they state"
-    )
+    add_threshold_option(parser, "how probable a false alarm may be, over the whole life of the log")
+    add_reading_options(parser)
     parser.add_argument(
         "--follow", action="store_true", help="go on as the files grow (JSON lines; they need not be there yet)"
     )

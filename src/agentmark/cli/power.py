@@ -8,6 +8,7 @@ from typing import Any
 from agentmark.cli.common import (
     EXIT_DONE,
     add_limit_option,
+    file_path,
     limits_of,
     new_command,
     print_json,
@@ -68,7 +69,7 @@ def add_parser(commands: Any) -> None:
     lists.add_argument("--alpha", type=float, metavar="A", help="... from a symmetric Dirichlet distribution")
     lists.add_argument(
         "--log",
-        type=Path,
+        type=file_path,
         nargs="+",
         metavar="LOG",
         help="lists drawn from the records of logs, as for `verify`; - is standard input",

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from agentmark.disclosure.basis import PublicBasis
     from agentmark.disclosure.check import DisclosedSteps
-    from agentmark.disclosure.tenants import Tenants
+    from agentmark.disclosure.tenants import Tenant, Tenants
     from agentmark.keys.public import PublicKey
 
 # A signer of chains is named by its key itself, in so many digits; a marking key by its file.
@@ -89,7 +89,7 @@ _NOT_WITH_A_DISCLOSURE = {
 
 def signers_of(arguments: argparse.Namespace) -> list[str] | None:
     """Who must have signed a chain; None if nobody is named."""
-    return [word for word in arguments.public_key or [] if _is_signer(word)] or None
+    return [word for word in arguments.public_key or [] if is_signer(word)] or None
 
 
 def public_question(arguments: argparse.Namespace) -> "tuple[list[DisclosedSteps], PublicBasis]":
@@ -100,6 +100,8 @@ def public_question(arguments: argparse.Namespace) -> "tuple[list[DisclosedSteps
 
     disclosures = [Disclosure.load(path) for path in arguments.disclosure]
     registry = _registry(arguments)
+    if arguments.drawn_from is not None and registry is None:
+        raise SettingError("--drawn-from", "takes a registry of public keys, which says since when they are on record")
     public_keys = _public_keys(arguments, registry, {disclosure.public_key.id for disclosure in disclosures})
     basis = PublicBasis.of(
         tuple(public_keys),
@@ -142,8 +144,26 @@ def _time(text: str | None) -> "datetime | None":
 
 
 def _key_files(arguments: argparse.Namespace) -> list[Path]:
-    return [Path(word) for word in arguments.public_key or [] if not _is_signer(word)]
+    return [Path(word) for word in arguments.public_key or [] if not is_signer(word)]
 
 
-def _is_signer(word: str) -> bool:
+def public_keys_in(path: Path) -> "list[PublicKey]":
+    """The keys of a file: one, or those of a registry of public keys."""
+    from agentmark.disclosure.tenants import Tenants, is_tenants_file
+    from agentmark.keys.public import PublicKey
+
+    if is_tenants_file(path):
+        return [tenant.public_key for tenant in Tenants.load(path)]
+    return [PublicKey.load(path)]
+
+
+def tenants_in(path: Path) -> "list[Tenant]":
+    """Who is in a file of keys by name: nobody, unless it is a registry of public keys."""
+    from agentmark.disclosure.tenants import Tenants, is_tenants_file
+
+    return list(Tenants.load(path)) if is_tenants_file(path) else []
+
+
+def is_signer(word: str) -> bool:
+    """Whether this is a key that signs, in its digits; a marking key is named by its file."""
     return len(word) == SIGNER_DIGITS and set(word.lower()) <= set("0123456789abcdef")

@@ -18,6 +18,7 @@ from agentmark.cli.common import (
     printable,
 )
 from agentmark.cli.input import given_logs
+from agentmark.cli.judging_options import check_work_limit
 from agentmark.cli.progress import ProgressLine
 from agentmark.cli.public_options import check_public_options, public_question, signers_of
 from agentmark.cli.roll import STDOUT, keys_line, run_roll
@@ -25,7 +26,7 @@ from agentmark.cli.roll_report import is_folder
 from agentmark.cli.verify_report import ALL, ReportFiles, named_by, repeating_command, wants_report
 from agentmark.cli.weight_lines import parse_payload
 from agentmark.core.payload import PayloadLike
-from agentmark.core.theory import SMALLEST_RATE
+from agentmark.core.theory import SMALLEST_RATE, false_positive_rate
 from agentmark.errors import SettingError
 from agentmark.identity.registry import Registry
 from agentmark.text import counted
@@ -33,7 +34,7 @@ from agentmark.verify.defaults import DEFAULT_OFFSETS, DEFAULT_THRESHOLD, MAX_OF
 from agentmark.verify.intake import Outcome
 from agentmark.verify.keyring import AnyKey
 from agentmark.verify.roll import By
-from agentmark.verify.verdict import Standing, Verdict
+from agentmark.verify.verdict import Standing, Verdict, rate_text
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -110,8 +111,7 @@ def _check(arguments: argparse.Namespace) -> None:
     check_public_options(arguments)
     if arguments.offsets is not None and not 1 <= arguments.offsets <= MAX_OFFSETS:
         raise SettingError("--offsets", f"{arguments.offsets} is not a number of places from 1 to {MAX_OFFSETS:,}")
-    if arguments.work_limit < 1:
-        raise SettingError("--work-limit", f"{arguments.work_limit} is not a number of operations")
+    check_work_limit(arguments)
 
 
 def _check_rows(arguments: argparse.Namespace) -> None:
@@ -221,6 +221,7 @@ def verdict_lines(answer: Answer) -> list[str]:
     ]
     if answer.basis is not None:
         lines.append(f"  rests on      {answer.basis.sentence}")
+        lines += _ownership(verdict)
     lines += [f"  disclosed     {sentence}" for sentence in answer.missing]
     if answer.claim is not None:
         lookup = "; a name is looked up in a --registry" if str(answer.claim_taken_as).startswith("text") else ""
@@ -235,6 +236,17 @@ def verdict_lines(answer: Answer) -> list[str]:
     if answer.control is not None:
         lines.append(f"  control       with a random key: {answer.control.sentence}")
     return lines
+
+
+def _ownership(verdict: Verdict) -> list[str]:
+    """Without a payload the key is the identity, and this is evidence of the same. It is no part of the verdict."""
+    if verdict.payload_len or verdict.ownership_bits is None or isinf(verdict.ownership_bits):
+        return []
+    bound = rate_text(false_positive_rate(verdict.ownership_bits - verdict.bits_paid))
+    return [
+        f"  ownership     {verdict.ownership_bits + 0.0:,.1f} bits that it was made with this key at all: bound "
+        f"{bound}, beside the verdict"
+    ]
 
 
 def _evidence(verdict: Verdict) -> str:

@@ -4,11 +4,11 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from agentmark.cli.common import LOG_HELP, add_key_option, add_limit_option, file_name, file_path, new_command, text
+from agentmark.cli.common import LOG_HELP, add_key_option, add_limit_option, file_name, log_source, new_command, text
+from agentmark.cli.judging_options import add_reading_options, add_threshold_option, add_work_limit_option
 from agentmark.cli.public_options import add_public_options
 from agentmark.cli.verify_report import ALL, add_report_options
-from agentmark.core.work_limit import DEFAULT_WORK_LIMIT
-from agentmark.verify.defaults import DEFAULT_OFFSETS, DEFAULT_THRESHOLD, SEGMENTED_UNASKED
+from agentmark.verify.defaults import DEFAULT_OFFSETS, SEGMENTED_UNASKED
 
 # What `--by` takes: those of `verify.roll.By`, and all at once.
 BY = ("session", "file", ALL)
@@ -32,7 +32,7 @@ def add_parser(commands: Any) -> None:
         "  agentmark verify part.jsonl --key key.json --find-offset --session ID",
     )
     parser.add_argument(
-        "log", type=file_path, nargs="+", help=LOG_HELP + "; several, and folders of them; - is standard input"
+        "log", type=log_source, nargs="+", help=LOG_HELP + "; several, and folders of them; - is standard input"
     )
     add_key_option(parser, several=True)
     parser.add_argument("--registry", type=Path, metavar="FILE", help="names of the identities")
@@ -44,21 +44,8 @@ def add_parser(commands: Any) -> None:
         "number); without a registry also text that fits",
     )
     parser.add_argument("--payload-len", type=int, metavar="BITS", help="default: what most steps state")
-    parser.add_argument(
-        "--threshold",
-        type=float,
-        default=DEFAULT_THRESHOLD,
-        help="accept only below this false-positive bound (default %(default)g)",
-    )
-    parser.add_argument(
-        "--noise",
-        type=float,
-        metavar="RATE",
-        help="share of foreign or altered steps to expect (default: a mixture of rates; 0 tolerates none)",
-    )
-    parser.add_argument(
-        "--any-key-id", action="store_true", help="read all records with this key, whatever id they state"
-    )
+    add_threshold_option(parser)
+    add_reading_options(parser)
     parser.add_argument(
         "--find-offset",
         action="store_true",
@@ -93,12 +80,9 @@ def add_parser(commands: Any) -> None:
         metavar="N",
         help=f"with --find-offset: how many places to try, from the first step on (default {DEFAULT_OFFSETS})",
     )
-    parser.add_argument(
-        "--work-limit",
-        type=int,
-        default=DEFAULT_WORK_LIMIT,
-        metavar="N",
-        help="what looking for the payload may cost, in operations of about a microsecond (default %(default)s), and "
+    add_work_limit_option(
+        parser,
+        "what looking for the payload may cost, in operations of about a microsecond (default %(default)s), and "
         "reading a packed log; a verdict that was cut short says so",
     )
     parser.add_argument(

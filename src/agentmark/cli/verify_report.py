@@ -189,7 +189,7 @@ def _path(path: Path) -> str:
     from agentmark.log.read.files import shown
 
     text = str(path)
-    if shown(path) == SHOWN_AS != text:
-        # Standard input, which was kept in a file that is gone by then.
-        return str(STANDARD_INPUT)
+    if shown(path) != text:
+        # Kept in a file that is gone by then: standard input, or a store, which is named without user and password.
+        return str(STANDARD_INPUT) if shown(path) == SHOWN_AS else shown(path)
     return f"./{text}" if text.startswith("-") else text
