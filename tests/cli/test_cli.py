@@ -3,12 +3,13 @@
 import gzip
 import io
 import json
+import os
 import shlex
 import subprocess
 import sys
-import tempfile
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from importlib.util import find_spec
 from math import log2
 from pathlib import Path
@@ -445,17 +446,19 @@ def test_a_log_may_come_through_standard_input(tmp_path: Path) -> None:
         for record in marked_log(KEY, steps=60):
             table.write(record)
     plain = (tmp_path / "log.jsonl").read_bytes()
-    kept = set(Path(tempfile.gettempdir()).glob("agentmark-*"))
+    scratch = tmp_path / "scratch"  # Its own: other tests leave files in the common one while they run.
+    scratch.mkdir()
+    run = partial(
+        subprocess.run, capture_output=True, cwd=tmp_path, env={**os.environ, "TMPDIR": str(scratch)}, timeout=120
+    )
     command = [sys.executable, "-m", "agentmark", "verify", "-", "--key", "key.json", "--json"]
     for data in (plain, gzip.compress(plain), (tmp_path / "run.db").read_bytes()):
-        done = subprocess.run(command, input=data, capture_output=True, cwd=tmp_path, check=False, timeout=120)
+        done = run(command, input=data, check=False)
         assert (done.returncode, done.stderr) == (0, b"")
         assert json.loads(done.stdout)["payload"] == "5eed"
-    report = subprocess.run(
-        [*command, "--report", "report.html"], input=plain, capture_output=True, cwd=tmp_path, check=True, timeout=120
-    )
+    report = run([*command, "--report", "report.html"], input=plain, check=True)
     content = json.loads(report.stdout)
     assert content["inputs"][0]["path"] == "standard input"
     assert content["inputs"][0]["size"] == len(plain)
     assert content["command"].startswith("agentmark verify - --key key.json")
-    assert set(Path(tempfile.gettempdir()).glob("agentmark-*")) <= kept, "nothing is left behind"
+    assert list(scratch.iterdir()) == [], "nothing is left behind"
