@@ -13,7 +13,7 @@ from agentmark.core.symbols import Reading, SymbolSet
 FEW = 4
 # From so many identities on, tables of two bytes pay.
 MANY = 1 << 15
-# Steps of so few kinds are counted; of more, they are weighed one by one.
+# Steps of so few kinds are counted kind by kind; of more, digit by digit of what they are worth.
 FEW_KINDS = 8
 # Steps that are asked at once, and symbols that are held at once: as many as a core keeps close.
 STEPS = 64
@@ -29,10 +29,15 @@ class IdentityArrays:
         self.count = len(payloads)
         self._bits = 16 if self.count >= MANY else 8
         width = -(-payload_len // self._bits)
-        data = b"".join([payload.to_bytes(width * self._bits // 8, "little") for payload in payloads])
-        pieces = numpy.frombuffer(data, dtype="<u2" if self._bits == 16 else "<u1").reshape(self.count, width)
+        if payload_len <= 64:
+            data = numpy.array(payloads, dtype="<u8")
+        else:
+            data = numpy.frombuffer(
+                b"".join([payload.to_bytes(width * self._bits // 8, "little") for payload in payloads]), numpy.uint8
+            )
+        pieces = data.view(f"<u{self._bits // 8}").reshape(self.count, -1)[:, :width]
         # One row for each piece, least significant first, as NumPy wants its indices.
-        self._pieces = numpy.ascontiguousarray(pieces.T).astype(numpy.intp)
+        self._pieces = numpy.ascontiguousarray(pieces.T, dtype=numpy.intp)
 
     def scores(self, readings: Sequence[SymbolSet], gains: Sequence[Sequence[int]]) -> Any:
         """For each row of gains (a gain for each step, in whole numbers) the sum over the steps that an identity agrees
@@ -116,23 +121,28 @@ def _add_gains(totals: Any, agree: Any, gains: Sequence[Sequence[int]]) -> None:
     """Add to the totals of each row of gains those of the steps that agree (a row of flags for each identity)."""
     import numpy
 
-    alike: dict[tuple[int, ...], int] = {}
-    for step, of_step in enumerate(zip(*gains, strict=True)):
-        alike[of_step] = alike.get(of_step, 0) | 1 << step
-    if len(alike) > FEW_KINDS or agree.shape[1] > STEPS:
-        # Sums of whole numbers are exact as long as they fit the mantissa.
-        exact = numpy.float32 if sum([max(row) for row in gains]) * agree.shape[1] < 1 << 24 else numpy.float64
-        totals += (agree.astype(exact) @ numpy.array(gains, dtype=exact).T).T.astype(numpy.int64)
-        return
-    # Steps that are worth the same are counted: a word holds the flags of all steps.
+    # A word holds the flags of all steps, so that steps are counted and not summed.
     flags = numpy.zeros((len(agree), STEPS // 8), dtype=numpy.uint8)
     packed = numpy.packbits(agree, axis=1, bitorder="little")
     flags[:, : packed.shape[1]] = packed
     words = flags.view("<u8").ravel()
-    for of_step, steps in alike.items():
-        counts = numpy.bitwise_count(words & numpy.uint64(steps))
-        for row, gain in enumerate(of_step):
-            totals[row] += counts * numpy.int32(gain)
+    alike: dict[tuple[int, ...], int] = {}
+    for step, of_step in enumerate(zip(*gains, strict=True)):
+        alike[of_step] = alike.get(of_step, 0) | 1 << step
+    if len(alike) <= FEW_KINDS:
+        for of_step, steps in alike.items():
+            counts = numpy.bitwise_count(words & numpy.uint64(steps))
+            for row, gain in enumerate(of_step):
+                totals[row] += counts * numpy.int32(gain)
+        return
+    # Binary digit by binary digit of what steps are worth: those that have it are counted, and count twice the next.
+    for row, of_row in enumerate(gains):
+        total = numpy.zeros(len(words), dtype=numpy.int32)
+        for place in reversed(range(max(of_row).bit_length())):
+            steps = sum([(gain >> place & 1) << step for step, gain in enumerate(of_row)])
+            total <<= 1
+            total += numpy.bitwise_count(words & numpy.uint64(steps))
+        totals[row] += total
 
 
 def _kind_of(readings: Sequence[Reading]) -> Any:
