@@ -282,6 +282,38 @@ def test_altered_contexts_are_named() -> None:
     assert Verifier(KEY).verify(log).tampering == tuple(findings)
 
 
+def overwritten(log: list[StepRecord], share: float, seed: int) -> list[StepRecord]:
+    """Somebody chose anew from the same lists and cared for no probability: mostly what the agent hardly ever does."""
+    rng = random.Random(seed)
+    log = log[:]
+    for i in rng.sample(range(len(log)), round(share * len(log))):
+        distribution = log[i].distribution
+        assert distribution is not None
+        log[i] = replace(log[i], behavior=rng.choice(distribution.behaviors))
+    return log
+
+
+@SCHEMES
+@pytest.mark.parametrize("with_numpy", [True, False])
+def test_foreign_steps_do_not_hide_a_name_by_saying_most(
+    scheme: str, with_numpy: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The work allows 32 steps of 600. Of those that say most, the greater part are others'."""
+    if not with_numpy:
+        monkeypatch.setattr(registry_scan, "find_spec", lambda _: None)
+    rng = random.Random(9)
+    payloads = tuple([rng.getrandbits(32) for _ in range(10_000)])
+    found = 0
+    for seed in range(8):
+        log = marked_log(KEY, scheme=scheme, payload=payloads[seed], payload_len=32, steps=600, seed=seed)
+        readings = readings_of(overwritten(log, 0.3, seed))
+        best = registry_scan.scan(payloads, readings, payload_len=32, noise=[0.5, 0.1], work=Work(10.0))
+        found += best[0] == seed
+        above = scan_above(payloads, readings, payload_len=32, noise=[0.5], level=60.0, most=3, work=Work(10.0))
+        assert above in ([seed], [])
+    assert found == 8
+
+
 @pytest.mark.parametrize("count", [3, 40, 700])
 @pytest.mark.parametrize("payload_len", [0, 7, 21, 90])
 def test_arrays_rank_and_select_identities_as_planes_do(

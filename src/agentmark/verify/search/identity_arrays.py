@@ -54,7 +54,8 @@ class IdentityArrays:
             several = [(i, _members(reading)) for i, reading in enumerate(part) if reading.symbol_count > 1]
             for begin, end in self._blocks(len(part)):
                 symbols = self._symbols(part, tables, begin, end)
-                agree = symbols == wanted
+                agree = numpy.zeros((end - begin, STEPS), dtype=bool)
+                numpy.equal(symbols, wanted, out=agree[:, : len(part)])
                 for i, members in several:
                     own = symbols[:, i].astype(numpy.uint8, copy=False)
                     agree[:, i] = numpy.frombuffer(own.tobytes().translate(members), dtype=bool)
@@ -118,14 +119,11 @@ class IdentityArrays:
 
 
 def _add_gains(totals: Any, agree: Any, gains: Sequence[Sequence[int]]) -> None:
-    """Add to the totals of each row of gains those of the steps that agree (a row of flags for each identity)."""
+    """Add to the totals of each row of gains those of the steps that agree (`STEPS` flags for each identity)."""
     import numpy
 
     # A word holds the flags of all steps, so that steps are counted and not summed.
-    flags = numpy.zeros((len(agree), STEPS // 8), dtype=numpy.uint8)
-    packed = numpy.packbits(agree, axis=1, bitorder="little")
-    flags[:, : packed.shape[1]] = packed
-    words = flags.view("<u8").ravel()
+    words = numpy.packbits(agree.ravel(), bitorder="little").view("<u8")
     alike: dict[tuple[int, ...], int] = {}
     for step, of_step in enumerate(zip(*gains, strict=True)):
         alike[of_step] = alike.get(of_step, 0) | 1 << step

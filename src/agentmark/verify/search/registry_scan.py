@@ -18,7 +18,7 @@ from agentmark.core.rlnc import row_parities
 from agentmark.core.symbols import Reading, SymbolSet
 from agentmark.verify.readings import Readings, Shape, as_readings
 from agentmark.verify.search.identity_arrays import IdentityArrays, largest
-from agentmark.verify.search.telling import ENOUGH_TIMES, most_telling
+from agentmark.verify.search.telling import ENOUGH_TIMES, Telling, telling_steps
 from agentmark.verify.work import Work
 
 # Scores are kept in whole sixteenths of a bit; they only rank the identities, the best are then judged exactly.
@@ -30,6 +30,9 @@ FINE_SCALE = 256
 # in the hands of whoever made the log.
 SCAN_SHARE = 0.5
 FEWEST_STEPS = 32
+# So many of the best, for each noise rate, are asked of more steps than all others can be.
+SHORT_LIST = 512
+FEWEST_OF_SHORT_LIST = 256
 # Up to so many names are asked one by one: planes pay for those that have many.
 FEW_NAMES = 32
 
@@ -74,9 +77,10 @@ def scan(
     work: Work,
     count: int = 2,
 ) -> list[int]:
-    """`best_identities` on the steps that say most, as many as the work allows."""
-    told = _told(len(payloads), readings, payload_len=payload_len, rates=len(noise), work=work)
-    return best_identities(payloads, told, payload_len=payload_len, noise=noise, count=count)
+    """`best_identities` on as many steps as the work allows; among many names, a short list is asked of more."""
+    asked = _asked(payloads, readings, payload_len=payload_len, noise=noise, work=work)
+    best = best_identities(asked.payloads, asked.readings, payload_len=payload_len, noise=noise, count=count)
+    return [asked.places[i] for i in best]
 
 
 def scan_above(
@@ -91,9 +95,23 @@ def scan_above(
 ) -> list[int]:
     """Indices of all identities whose evidence reaches the level, in bits, under one of the noise rates.
 
-    For each rate the `most` best at most, on the steps that say most, as many as the work allows.
+    For each rate the `most` best at most, on as many steps as the work allows; among many names, a short list is
+    asked of more.
     """
-    told = _told(len(payloads), readings, payload_len=payload_len, rates=len(noise), work=work)
+    asked = _asked(payloads, readings, payload_len=payload_len, noise=noise, work=work)
+    passing = _best_above(asked.payloads, asked.readings, payload_len=payload_len, noise=noise, level=level, most=most)
+    return [asked.places[i] for i in passing]
+
+
+def _best_above(
+    payloads: Sequence[int],
+    told: Readings,
+    *,
+    payload_len: int,
+    noise: Sequence[float],
+    level: float,
+    most: int,
+) -> list[int]:
     found: dict[int, None] = {}
     if _weighs_every_symbol(told):
         for rate in noise:
@@ -120,9 +138,40 @@ def scan_above(
     return list(found)
 
 
-def _told(names: int, readings: Readings | Sequence[Reading], *, payload_len: int, rates: int, work: Work) -> Readings:
-    """The steps that say most, as many as the work allows, paid for."""
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """Who is asked of which steps, and the places that they have among all names."""
+
+    payloads: Sequence[int]
+    places: Sequence[int]
+    readings: Readings
+
+
+def _asked(
+    payloads: Sequence[int],
+    readings: Readings | Sequence[Reading],
+    *,
+    payload_len: int,
+    noise: Sequence[float],
+    work: Work,
+) -> _Asked:
+    """As many steps as the work allows. If these are not all and names are many, the best are asked of more."""
     readings = as_readings(readings)
+    rates = len(noise)
+    kept = SHORT_LIST if len(payloads) > SHORT_LIST * rates else 1
+    told = _told(len(payloads), readings, payload_len, rates, work, at_least=FEWEST_STEPS, kept=kept)
+    if not told.left_out or kept == 1:
+        return _Asked(payloads, range(len(payloads)), told.readings)
+    best = best_identities(payloads, told.readings, payload_len=payload_len, noise=noise, count=kept)
+    places = sorted(set(best))
+    told = _told(len(places), readings, payload_len, rates, work, at_least=FEWEST_OF_SHORT_LIST)
+    return _Asked([payloads[i] for i in places], places, told.readings)
+
+
+def _told(
+    names: int, readings: Readings, payload_len: int, rates: int, work: Work, *, at_least: int, kept: int = 1
+) -> Telling:
+    """As many steps as the work allows, paid for: enough to tell who is among the `kept` best, or refused."""
     has_soft = _weighs_every_symbol(readings)
 
     def cost_of(shape: Shape) -> float:
@@ -131,11 +180,11 @@ def _told(names: int, readings: Readings | Sequence[Reading], *, payload_len: in
         return _planes_cost(shape, names, payload_len, rates)
 
     work.spend(payload_len * names * 0.004)
-    told = most_telling(readings, min(SCAN_SHARE * work.limit, work.left), cost_of, at_least=FEWEST_STEPS)
+    told = telling_steps(readings, min(SCAN_SHARE * work.limit, work.left), cost_of, at_least=at_least)
     work.spend(told.cost)
-    if told.left_out and told.bits < ENOUGH_TIMES * log2(2 * names):
+    if told.left_out and told.bits < ENOUGH_TIMES * log2(2 * names / kept):
         work.refuse(told.left_out)
-    return told.readings
+    return told
 
 
 def _weighs_every_symbol(readings: Readings) -> bool:

@@ -14,7 +14,7 @@ from typing import Any
 from agentmark.core.costs import SPECTRUM, SPECTRUM_TERM, transform_cost
 from agentmark.core.symbols import SYMBOL_BITS, Reading, SymbolSet
 from agentmark.verify.readings import Readings, Shape, as_readings
-from agentmark.verify.search.telling import ENOUGH_TIMES, most_telling
+from agentmark.verify.search.telling import ENOUGH_TIMES, telling_steps
 from agentmark.verify.work import Work
 
 # Without NumPy a transform of 2^18 takes about half a second; with it, 2^24 about one.
@@ -39,13 +39,13 @@ def likeliest_by_rate(
 ) -> Iterator[list[int]]:
     """For one noise rate after the other the likeliest payloads, as far as the work lasts.
 
-    Steps that say most come first into the table; of a long log, those that say least are left out of it.
+    Of a long log, as many steps come into the table as there is room for.
     """
     if one_transform(payload_len) > work.left:
         work.refuse(one_transform(payload_len))
         return
     room = min(TABLE_SHARE * work.limit, work.left - one_transform(payload_len))
-    told = most_telling(as_readings(readings), room, lambda shape: _reading_cost(shape, len(noise)))
+    told = telling_steps(as_readings(readings), room, lambda shape: _reading_cost(shape, len(noise)))
     work.spend(told.cost)
     if told.left_out and told.bits < ENOUGH_TIMES * payload_len:
         work.refuse(told.left_out)
