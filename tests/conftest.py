@@ -1,5 +1,7 @@
 """Settings for every test."""
 
+import signal
+
 import pytest
 from hypothesis import settings
 
@@ -9,6 +11,10 @@ from agentmark.verify import intake
 # These machines are shared: a slow example says nothing, and the examples are the same in every run.
 settings.register_profile("agentmark", deadline=None, derandomize=True, max_examples=100)
 settings.load_profile("agentmark")
+
+# A shell that starts the tests in the background has them ignore Ctrl-C, and so would every process that they start.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture
