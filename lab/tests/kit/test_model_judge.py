@@ -1,7 +1,7 @@
 """A model as judge: five dimensions or nothing, solved or not."""
 
 from agentmark_lab.envs.oasis import Act, Trajectory
-from agentmark_lab.experiments.social.oasis import transcript
+from agentmark_lab.experiments.social.social_quality import transcript
 from agentmark_lab.kit.model_judge import DIMENSIONS, Judge, open_judge
 from agentmark_lab.kit.options import JudgeChoice
 

@@ -18,13 +18,14 @@ from agentmark.verify.verifier import Verifier
 from agentmark_lab.envs.oasis import PLATFORMS, Act, Member, Trajectory, load_package, simulate
 from agentmark_lab.envs.oasis_personas import LABEL, MEMORY, load_scenario
 from agentmark_lab.experiments.social.passing_off import as_marked
+from agentmark_lab.experiments.social.social_quality import CONTROL, MARKED, Shown, quality, scored, spoiled
 from agentmark_lab.kit.agent_loop import BASELINE, F, R, chooser_for, entropy_of
 from agentmark_lab.kit.draws import generator, random_key
 from agentmark_lab.kit.experiment import Cell, Claim, Findings, Table
-from agentmark_lab.kit.model_judge import DIMENSIONS, URL_VARIABLE, Judge, open_judge
-from agentmark_lab.kit.options import JudgeChoice, Options, Progress
+from agentmark_lab.kit.model_judge import URL_VARIABLE
+from agentmark_lab.kit.options import Options, Progress
 from agentmark_lab.kit.parallel import map_chunks
-from agentmark_lab.kit.stats import exact_interval, mean_interval, share_text
+from agentmark_lab.kit.stats import exact_interval, share_text
 
 NAME = "oasis"
 TITLE = "OASIS: marked agents on a social platform (persona policy, not a language model)"
@@ -32,6 +33,8 @@ TITLE = "OASIS: marked agents on a social platform (persona policy, not a langua
 PAYLOAD_LEN = 8
 STEPS = 10
 RUNS, QUICK_RUNS = 10, 1
+# A judge is asked of the agents of so many runs: a local one takes half a minute for each.
+JUDGED_RUNS = 2
 PERMUTATIONS, QUICK_PERMUTATIONS = 10_000, 500
 THRESHOLDS = (1e-2, 1e-3, 1e-6)
 # A true hypothesis fails less often than this, over all settings together.
@@ -55,13 +58,22 @@ def run(options: Options, progress: Progress) -> Findings:
         for setting in settings
     ]
     analyses = map_chunks(
-        partial(analyse, rounds=rounds, judge=options.judge),
+        partial(analyse, rounds=rounds),
         logs,
         workers=options.workers,
         progress=progress,
         label="analyses",
     )
-    return _findings(analyses, quick=options.quick, judged=options.judge is not None)
+    findings = _findings(analyses, quick=options.quick, judged=options.judge is not None)
+    if options.judge is None:
+        return findings
+    found = scored(_shown(logs), options.judge, options.work / NAME, progress)
+    claims, tables = quality(found, options.judge, f"P_t: {LABEL}; the texts are templates.")
+    judged = [
+        {"setting": one.shown.label, "group": one.shown.group, "pair": one.shown.pair, "scores": one.scores}
+        for one in found
+    ]
+    return Findings([*findings.claims, *claims], [*findings.tables, *tables], {**findings.data, "judged": judged})
 
 
 # Simulations ---------------------------------------------------------------------------------------------------------
@@ -78,6 +90,10 @@ class Setting:
     @property
     def key(self) -> SharedKey:
         return random_key(generator(self.seed, NAME, self.platform, self.policy, "key"))
+
+    @property
+    def label(self) -> str:
+        return f"{self.platform}, {self.policy}"
 
     def registry(self) -> Registry:
         names = [persona.name for persona in load_scenario(self.platform).personas]
@@ -253,11 +269,10 @@ class Analysis:
     shares: dict[str, tuple[int, int]]
     # Marked steps whose three most recent behaviors came up before under the same identity.
     repeated_contexts: int
-    quality: dict[str, tuple[list[float], list[float]]]
 
     @property
     def label(self) -> str:
-        return f"{self.setting.platform}, {self.setting.policy}"
+        return self.setting.label
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,7 +283,7 @@ class Logs:
     played: list[Played]
 
 
-def analyse(logs: Logs, *, rounds: int, judge: JudgeChoice | None) -> Analysis:
+def analyse(logs: Logs, *, rounds: int) -> Analysis:
     setting, played = logs.setting, logs.played
     key, registry = setting.key, setting.registry()
     stranger = random_key(generator(setting.seed, NAME, setting.platform, setting.policy, "stranger"))
@@ -309,7 +324,6 @@ def analyse(logs: Logs, *, rounds: int, judge: JudgeChoice | None) -> Analysis:
         ),
         shares={name: (acts[0][name], acts[1][name]) for name in PLATFORMS[setting.platform].actions},
         repeated_contexts=_repeated_contexts(marked),
-        quality=_quality(open_judge(judge), marked, control, setting.platform),
     )
 
 
@@ -325,28 +339,27 @@ def _repeated_contexts(marked: Sequence[Played]) -> int:
     return repeated
 
 
-def _quality(
-    judge: Judge | None, marked: Sequence[Played], control: Sequence[Played], platform: str
-) -> dict[str, tuple[list[float], list[float]]]:
-    if judge is None:
-        return {}
-    profiles = {persona.name: persona.profile for persona in load_scenario(platform).personas}
-    quality: dict[str, tuple[list[float], list[float]]] = {name: ([], []) for name in DIMENSIONS}
-    for number, group in enumerate((marked, control)):
-        for one in group:
-            scores = judge.scores(profiles[one.trajectory.persona], transcript(one.trajectory))
-            for name, score in (scores or {}).items():
-                quality[name][number].append(score)
-    return quality
-
-
-def transcript(trajectory: Trajectory) -> str:
-    lines = []
-    for number, act in enumerate(trajectory.acts, start=1):
-        arguments = ", ".join([f"{name}={value!r}" for name, value in act.arguments.items()])
-        refused = f" (refused: {act.refusal})" if act.refusal else ""
-        lines.append(f"{number}. {act.behavior}({arguments}){refused}")
-    return "\n".join(lines)
+def _shown(logs: Sequence[Logs]) -> list[Shown]:
+    """Of the first runs of each setting all agents; of those of one scheme also the control agents spoiled, which is
+    about the judge and the same under both."""
+    found = []
+    for one in logs:
+        personas = load_scenario(one.setting.platform).personas
+        next_profile = {
+            persona.name: other.profile for persona, other in zip(personas, [*personas[1:], personas[0]], strict=True)
+        }
+        profiles = {persona.name: persona.profile for persona in personas}
+        for played in one.played:
+            if played.run >= JUDGED_RUNS:
+                continue
+            name = played.trajectory.persona
+            group = MARKED if played.marked else CONTROL
+            place = f"{name}, run {played.run}"
+            shown = Shown(one.setting.label, group, place, profiles[name], played.trajectory)
+            found.append(shown)
+            if group == CONTROL and one.setting.policy == F:
+                found += spoiled(shown, next_profile[name])
+    return found
 
 
 # Findings ------------------------------------------------------------------------------------------------------------
@@ -393,8 +406,6 @@ def _findings(results: Sequence[Analysis], *, quick: bool, judged: bool) -> Find
         _distance_table(results, judged=judged),
         *[_share_table(results, platform) for platform in PLATFORMS],
     ]
-    if judged:
-        tables.append(_quality_table(results))
     return Findings(claims, tables, {"policy": LABEL, "settings": [_data(one) for one in results]})
 
 
@@ -586,23 +597,6 @@ def _share_table(results: Sequence[Analysis], platform: str) -> Table:
     return Table(
         f"Actions on the {platform.capitalize()}-like platform, %", ["action", *groups], rows, f"P_t: {LABEL}."
     )
-
-
-def _quality_table(results: Sequence[Analysis]) -> Table:
-    rows: list[list[Cell]] = [
-        [one.setting.platform, one.setting.policy, name, _mean(marked), _mean(control)]
-        for one in results
-        for name, (marked, control) in one.quality.items()
-    ]
-    note = f"P_t: {LABEL}; the texts are templates. Scores from 1 to 10 by the judge model given. 95 % intervals."
-    return Table("The judge's dimensions", ["platform", "policy", "dimension", "marked", "control"], rows, note)
-
-
-def _mean(scores: Sequence[float]) -> str:
-    if len(scores) < 2:
-        return ", ".join([f"{score:.2f}" for score in scores]) or "no scores"
-    interval = mean_interval(scores)
-    return f"{fmean(scores):.2f} ({interval.low:.2f} to {interval.high:.2f})"
 
 
 def _claimed(readings: Sequence[tuple[str, Reading]], threshold: float) -> int:
