@@ -4,6 +4,7 @@
     python tools/bench_audit.py --size 1_000_000      the large log smaller (and the others, if they are larger than it)
     python tools/bench_audit.py rates rounding        these parts only
     python tools/bench_audit.py --write               also put the tables into docs/bench-audit.md, each in its place
+    python tools/bench_audit.py --earlier DIR plain   plain `verify` beside that of another checkout, on logs of its own
 
 Times are processor seconds of this machine, and say little of another. Ratios within one run say more: what is
 compared is measured in turns. Every number is the median of the rounds, with the least and the most behind it.
@@ -11,26 +12,32 @@ compared is measured in turns. Every number is the median of the rounds, with th
 
 import argparse
 import json
+import os
 import random
 import shutil
+import subprocess
 import sys
 import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from cProfile import Profile
 from dataclasses import dataclass, replace
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
+from pstats import Stats
 
 from bench.logs import PAYLOAD_LEN, Logs, Mix
 from bench.measure import Cost, Spread, commit, interleaved, machine, run
 
 from agentmark import BehaviorDistribution, Embedder, Registry, SharedKey, StepRecord, Verifier
+from agentmark.audit.bulk import BulkAudit
 from agentmark.core.distribution import WEIGHT_BITS
 from agentmark.core.rounding import round_floats, round_masses
 from agentmark.core.statistics import dirichlet, named
 from agentmark.identity.registry import Identity
+from agentmark.verify.roll import By
 from agentmark.verify.verdict import Standing
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -64,6 +71,7 @@ class Setting:
     seed: int
     rounds: int
     size: int
+    earlier: Path | None = None
 
     def at_most(self, steps: int) -> int:
         """So many steps, or as many as were asked for."""
@@ -187,6 +195,117 @@ def audited(
     if cost.status not in (0, 1):
         sys.exit(f"agentmark {' '.join(map(str, given))} ended with {cost.status}: {cost.complaint}")
     return cost
+
+
+# Run with the package of either checkout: a log of one session, whose lists are the same in both.
+MAKE_A_LOG = """
+import random, sys
+from pathlib import Path
+from agentmark import Embedder, LogWriter, SharedKey
+folder, scheme, steps, seed = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
+rng = random.Random(seed)
+key = SharedKey(rng.randbytes(32))
+key.save(folder / "key.json")
+session = Embedder(key, 0x5EED, payload_len=32, scheme=scheme).session("0" * 32)
+with LogWriter(folder / "log.jsonl") as log:
+    for _ in range(steps):
+        masses = [rng.expovariate(1.0) for _ in range(6)]
+        log.write(session.choose({f"tool {place}": mass for place, mass in enumerate(masses)}).record)
+"""
+PLAIN_STEPS = 60_000
+
+
+def plain(setting: Setting) -> Iterator[Table]:
+    """Plain `verify`, and that of an earlier checkout."""
+    steps = setting.at_most(PLAIN_STEPS)
+    table = Table(
+        "The plain reader, and an earlier one",
+        f"`agentmark verify`, which reads records one by one, from a file of {steps:,} steps of one session (n = 6) to "
+        "the verdict, in turns with the package of another commit, which reads a log of its own bytes with the same "
+        "lists. Steps for each second of processor time; start of the process included.",
+        "scheme",
+        "commit",
+        "steps a second",
+        "times as many",
+    )
+    checkouts = {commit(): ROOT, **({setting.earlier.name: setting.earlier} if setting.earlier else {})}
+    for scheme in ("F", "R"):
+        measures: dict[str, Callable[[], float]] = {}
+        for name, root in checkouts.items():
+            folder = setting.work / f"plain-{scheme}-{name}"
+            folder.mkdir(mode=0o700)
+            environment = {"PYTHONPATH": str(root / "src")}
+            words = [str(folder), scheme, str(steps), str(setting.seed)]
+            making = [sys.executable, "-c", MAKE_A_LOG, *words]
+            subprocess.run(making, env={**os.environ, **environment}, check=True)
+            measures[name] = partial(verified, folder, steps, environment)
+        found = interleaved(measures, setting.rounds)
+        slowest = min(spread.middle for spread in found.values())
+        for name, spread in found.items():
+            table.add(scheme, name, spread.text(), f"{spread.middle / slowest:.1f}")
+    yield table
+
+
+def verified(folder: Path, steps: int, environment: Mapping[str, str]) -> float:
+    words: list[str | Path] = ["verify", folder / "log.jsonl", "--key", folder / "key.json", "--payload-len", "32"]
+    cost = run(words, environment)
+    if cost.status != 0:
+        sys.exit(f"agentmark verify ended with {cost.status}: {cost.complaint}")
+    return steps / cost.cpu_s
+
+
+# Of one audit in memory: what each part of the work is called, and the function whose time it is.
+STAGES = {
+    "records out of the file, checked": ("column_chunks.py", "chunks"),
+    "of which: what reading them may cost": ("column_chunks.py", "reading_costs"),
+    "read under the key": ("reading.py", "read_columns"),
+    "of which: hashes, in C": ("native.py", None),
+    "sorted out: copies, conflicts, groups": ("groups.py", "sort_out"),
+    "judged": ("many.py", "judge_parts"),
+}
+
+
+def stages(setting: Setting) -> Iterator[Table]:
+    """Where the time of one audit goes."""
+    steps = setting.at_most(MILLION)
+    table = Table(
+        "Where the time goes",
+        f"One log of {steps:,} steps (n = 6), native, in one process, under Python's profiler, which adds little here: "
+        "there are few calls. Shares of the processor time of the audit, without the start of the process.",
+        "scheme",
+        "file",
+        *STAGES,
+        "the rest",
+    )
+    for scheme in ("F", "R"):
+        logs = setting.logs(
+            f"stages-{scheme}", Mix(scheme, 6, steps // SESSION_STEPS, SESSION_STEPS, seed=setting.seed)
+        )
+        for kind, path in formats_of(logs).items():
+            table.add(scheme, kind, *[f"{100 * share:.0f} %" for share in stage_shares(logs, path)])
+        shutil.rmtree(logs.root)
+    yield table
+
+
+def stage_shares(logs: Logs, path: Path) -> list[float]:
+    """The shares of STAGES, and of what is left."""
+    audit = BulkAudit(
+        paths=[str(path)], keys=[SharedKey.load(logs.key_file)], registry=logs.registry, by=By.ALL, workers=1
+    )
+    profile = Profile(time.process_time)
+    profile.runcall(audit.run)
+    stats = Stats(profile)
+    seconds = [
+        sum([
+            found[3]
+            for (file, _, name), found in stats.stats.items()  # type: ignore[attr-defined]
+            if Path(file).name == place and (name == function or (function is None and name in ("read_f", "read_r")))
+        ])
+        for place, function in STAGES.values()
+    ]  # fmt: skip
+    # Parts of others are not taken off twice.
+    left = stats.total_tt - sum([one for one, name in zip(seconds, STAGES, strict=True) if "of which" not in name])  # type: ignore[attr-defined]
+    return [one / stats.total_tt for one in (*seconds, left)]  # type: ignore[attr-defined]
 
 
 def apart(setting: Setting) -> Iterator[Table]:
@@ -417,6 +536,8 @@ def microseconds(call: Callable[[Mapping[str, float]], object], lists: Sequence[
 
 PARTS: Mapping[str, Callable[[Setting], Iterator[Table]]] = {
     "rates": rates,
+    "plain": plain,
+    "stages": stages,
     "apart": apart,
     "large": large,
     "workers": workers,
@@ -450,6 +571,9 @@ def main() -> int:
     parser.add_argument("--size", type=int, default=10 * MILLION, help="steps of the large log (10,000,000)")
     parser.add_argument("--rounds", type=int, default=3, help="how often what is compared is measured (3)")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument(
+        "--earlier", type=Path, metavar="DIR", help="another checkout, named by its commit, for `plain`"
+    )
     parser.add_argument("--work", type=Path, help="where the logs are made (a temporary folder)")
     parser.add_argument("--write", action="store_true", help=f"write the tables into {PAGE.relative_to(ROOT)}")
     options = parser.parse_args()
@@ -460,7 +584,9 @@ def main() -> int:
     if options.work is not None:
         options.work.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=options.work) as scratch:
-        setting = Setting(work=Path(scratch), seed=options.seed, rounds=options.rounds, size=options.size)
+        setting = Setting(
+            work=Path(scratch), seed=options.seed, rounds=options.rounds, size=options.size, earlier=options.earlier
+        )
         for name in options.parts or PARTS:
             measured = f"Measured on {machine()}. Seed {options.seed}, {rounds}; commit {commit()}."
             sections = [table.section(measured) for table in PARTS[name](setting)]
