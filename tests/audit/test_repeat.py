@@ -286,6 +286,32 @@ def test_that_nobody_of_a_registry_is_named_takes_the_registry(tmp_path: Path) -
     assert not repeat(made, registry=REGISTRY).differences
 
 
+@pytest.mark.parametrize(
+    ("change", "place"),
+    [
+        (lambda r: r["steps"][3].update(choice="Pay"), "steps[3].choice"),
+        (lambda r: r["steps"][3].update(session="another"), "steps[3].session"),
+        (lambda r: r["verdict"].update(threshold="1e-99"), "verdict.threshold"),
+        (lambda r: r["verdict"].update(potential_bits="999.000"), "verdict.potential_bits"),
+        (lambda r: r["verdict"].update(used=30), "verdict.used"),
+        (lambda r: r["question"].update(claim="tenant 3"), "what it was taken as"),
+        (lambda r: r["question"].update(claim_taken_as="a name in the registry"), "what it was taken as"),
+    ],
+)
+def test_what_needs_no_registry_is_compared_without_it(
+    change: Callable[[Any], object], place: str, tmp_path: Path
+) -> None:
+    made = report_of(marked(steps=4), tmp_path, registry=REGISTRY)
+    assert any(place in difference for difference in repeat(changed(made, change)).differences)
+
+
+def test_nobody_of_a_registry_explains_what_was_not_proved_either(tmp_path: Path) -> None:
+    """So many steps that disagree with everyone: of a registry that is not here, nobody is asked about them."""
+    made = report_of(marked(steps=90, payload=7), tmp_path, disclosed=[], registry=REGISTRY)
+    assert not made["verdict"]["accepted"]
+    assert not repeat(made).differences
+
+
 # What cannot be repeated ---------------------------------------------------------------------------------------------
 
 
