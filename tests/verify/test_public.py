@@ -472,6 +472,29 @@ def test_a_registered_key_is_paid_for() -> None:
     assert among_many.evidence_bits == alone.evidence_bits
 
 
+def test_which_of_his_keys_a_claimant_hands_in_is_no_choice_of_his() -> None:
+    """Of a log whose records state a hundred keys of his, he hands in the disclosures of those that happen to agree.
+    Each key is one try and is paid for; their sets are not, and there are 2^100."""
+    rng = random.Random(8)
+    keys = [MarkingKey(rng.randbytes(32)) for _ in range(100)]
+    log = [record for key in keys for record in foreign(rng, steps=1, key=key)]
+    fitting = [(record, key) for record, key in zip(log, keys, strict=True) if agrees(record, key)]
+    steps = [DisclosedSteps(disclose([record], key)) for record, key in fitting]
+    unpaid = Verifier(steps, work_limit=LIMIT).for_tries(len(keys)).verify(log)
+    assert unpaid.accepted, "the sum over keys that he chose is no evidence"
+    with pytest.raises(SettingError, match="is a claim under one key"):
+        PublicBasis(
+            public_keys=tuple([key.public for _, key in fitting]), statement=CLAIMED, keys_registered=len(keys)
+        )
+    alone = [
+        Verifier(each, work_limit=LIMIT)
+        .resting_on(PublicBasis(public_keys=(each.public_key,), statement=CLAIMED, keys_registered=len(keys)))
+        .verify(log)
+        for each in steps
+    ]
+    assert not any(verdict.accepted for verdict in alone)
+
+
 # What the conditions are for: these attacks succeed, and the verdict names what was broken ----------------------------
 
 
