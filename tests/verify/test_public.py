@@ -36,6 +36,7 @@ from agentmark.verify.intake import Intake, Outcome
 from agentmark.verify.keyring import Keyring
 from agentmark.verify.many import Group, judge_roll
 from agentmark.verify.monitor import Monitor
+from agentmark.verify.roll import By
 from agentmark.verify.state import LogState, accumulate
 from agentmark.verify.verdict import Standing, Verdict
 from agentmark.verify.verifier import Verifier
@@ -304,6 +305,35 @@ def test_sessions_that_strangers_add_take_no_step_out_of_a_pool(change: str) -> 
         assert {pool.payload for pool in roll.pools} <= {42}
         assert not any(row.verdict.accepted and row.verdict.payload != 42 for row in roll.rows)
         assert bool(roll.pools) == (change == "none" and claim is None) or change == "other length"
+
+
+@pytest.mark.parametrize("change", ["none", "a backup", "what fits", "what fits and one more", "what fits, twice"])
+def test_a_file_that_strangers_add_names_nobody_of_their_choice(change: str) -> None:
+    """Where each file is a log, one with the disclosed records that fit an identity would name it, and nothing would be
+    missing. A file that stands there twice, as a whole, is no choice."""
+    log = genuine(payload_len=16, steps=200)
+    theirs = DisclosedSteps(disclose(log, KEY))
+    verifier = Verifier(theirs, work_limit=LIMIT)
+    fit = [record for record in log if not verifier.verify([record], claim=7).contradicting]
+    assert verifier.verify(fit, claim=7).accepted
+    added = {
+        "none": [],
+        "a backup": [log],
+        "what fits": [fit],
+        "what fits and one more": [[*fit, *foreign(random.Random(1), steps=1)]],
+        "what fits, twice": [fit, fit[::-1]],
+    }[change]
+    groups = [
+        Group(name=f"{i}", files=(), state=accumulate(part, verifier.keys), disclosed=verifier.keys.disclosed)
+        for i, part in enumerate([log, *added])
+    ]
+    for claim in (None, 7, 42):
+        roll = judge_roll(verifier, groups, by=By.FILE, correction=Familywise(1e-6), claim=claim)
+        named = {found.payload for row in roll.rows for found in row.verdict.found}
+        assert named == (set() if claim == 7 else {42})
+        assert roll.rows[0].verdict.accepted == (claim != 7)
+        if change.startswith("what fits"):
+            assert roll.rows[0].verdict.contradicting == len(fit) + (200 - len(fit)) * (claim == 7)
 
 
 def test_lines_that_use_up_the_work_of_reading_keep_no_record_from_being_read() -> None:
