@@ -513,9 +513,7 @@ def test_which_of_his_keys_a_claimant_hands_in_is_no_choice_of_his() -> None:
     unpaid = Verifier(steps, work_limit=LIMIT).for_tries(len(keys)).verify(log)
     assert unpaid.accepted, "the sum over keys that he chose is no evidence"
     with pytest.raises(SettingError, match="is a claim under one key"):
-        PublicBasis(
-            public_keys=tuple([key.public for _, key in fitting]), statement=CLAIMED, keys_registered=len(keys)
-        )
+        PublicBasis(public_keys=tuple([key.public for _, key in fitting]), statement=CLAIMED, keys_registered=len(keys))
     alone = [
         Verifier(each, work_limit=LIMIT)
         .resting_on(PublicBasis(public_keys=(each.public_key,), statement=CLAIMED, keys_registered=len(keys)))

@@ -69,6 +69,8 @@ class ShardOutcome:
     more_notes: int = 0
     # Why it was skipped; None if it was read.
     failed: str | None = None
+    # Whether that was the system's refusal, which may be over the next time.
+    refused: bool = False
     # Whether an earlier run had read it. No part of the manifest.
     resumed: bool = False
 
@@ -152,7 +154,7 @@ def read_shard(job: ReadJob, shard: Shard, kind: ChunkKind, buffer: Buffer, told
         if job.strict:
             raise
         buffer.drop()
-        outcome = replace(outcome, failed=_fault(error))
+        outcome = replace(outcome, failed=_fault(error), refused=isinstance(error, OSError))
     else:
         buffer.commit()
     progress.done()
