@@ -422,6 +422,22 @@ def parquet(path: Path) -> None:
     pyarrow.parquet.write_table(pyarrow.table({"colour": ["red"], "size": [3]}), path)
 
 
+def test_everything_in_a_folder_that_is_no_file_is_named_and_counted(tmp_path: Path) -> None:
+    logs = tmp_path / "logs"
+    write(logs / "good.jsonl", session("good", "acme", 40))
+    os.mkfifo(logs / "pipe.jsonl")
+    (logs / "gone.jsonl").symlink_to("nowhere")
+    (logs / "loop.jsonl").symlink_to("loop.jsonl")
+    (logs / "zeros.jsonl").symlink_to("/dev/zero")
+    summary = BulkAudit(
+        paths=[str(logs), f"{logs}/*.jsonl"], keys=[KEY], registry=REGISTRY, workers=1, out=tmp_path / "out.csv"
+    ).run()
+    bad = sorted(Path(shard.name).name for shard in summary.read.bad_shards)
+    assert bad == ["gone.jsonl", "loop.jsonl", "pipe.jsonl", "zeros.jsonl"]
+    assert summary.read.shards == 5
+    assert summary.read.same_files == 1
+
+
 def test_lines_of_ranges_are_counted_from_the_beginning(tmp_path: Path) -> None:
     write(tmp_path / "log.jsonl", session("long", "acme", 60))
     lines = (tmp_path / "log.jsonl").read_bytes().split(b"\n")

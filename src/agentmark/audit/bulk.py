@@ -435,7 +435,7 @@ def read_totals(outcomes: Sequence[ShardOutcome], found: FoundShards) -> ReadTot
         if outcome.failed is not None:
             bad.setdefault(outcome.name, BadShard(name=outcome.name, fault=outcome.failed))
     return ReadTotals(
-        shards=len(found.shards),
+        shards=len({*bad, *[shard.name for shard in found.shards]}),
         size=found.size,
         resumed=len({outcome.path for outcome in outcomes if outcome.resumed}),
         records=sum([outcome.records for outcome in outcomes]),
