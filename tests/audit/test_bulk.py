@@ -26,6 +26,7 @@ from agentmark.audit.held import HeldAudit
 from agentmark.audit.judged import AuditSummary, JudgedRow
 from agentmark.audit.roll_case import RollCase
 from agentmark.audit.shards import Shard, fingerprint
+from agentmark.audit.spill import SpillWriteError, SpillWriter
 from agentmark.audit.work_dir import WorkDirError
 from agentmark.audit.workers import JobError, WorkerError
 from agentmark.errors import SettingError
@@ -375,6 +376,29 @@ def test_a_worker_that_dies_is_told_and_the_run_goes_on_later(logs: Path, tmp_pa
     with pytest.raises(WorkerError, match="--resume goes on"):
         audit.run(Killing(1))
     assert replace(audit, resume=True).run().attributed
+
+
+def test_a_full_disk_is_no_fault_of_the_file_at_hand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Parts that cannot be written end the run; the file that was being read is not skipped for it."""
+    logs = tmp_path / "logs"
+    for i in range(3):
+        write(logs / f"{i}.jsonl", session(f"session {i}", "acme", 40))
+    written = SpillWriter.write
+
+    def full(self: SpillWriter, part: int, content: bytes) -> None:
+        if self.mark()[0] > 5:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        written(self, part, content)
+
+    audit = audit_of(logs, out=tmp_path / "out.jsonl", shard_bytes=100_000, part_bytes=20_000)
+    with monkeypatch.context() as patch:
+        patch.setattr(shard_reading, "BUFFER_BYTES", 1)
+        patch.setattr(SpillWriter, "write", full)
+        with pytest.raises(SpillWriteError, match=r"No space left on device.*--resume"):
+            audit.run()
+    summary = replace(audit, resume=True).run()
+    assert not summary.read.bad_shards
+    assert summary.read.records == 120
 
 
 # Damage --------------------------------------------------------------------------------------------------------------

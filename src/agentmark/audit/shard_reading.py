@@ -15,7 +15,7 @@ from typing import Any, Protocol
 from agentmark.audit.chunk_kinds import chunk_kind
 from agentmark.audit.chunks import Chunk, ChunkKind
 from agentmark.audit.shards import Shard, as_text, fingerprint
-from agentmark.audit.spill import SpillWriter
+from agentmark.audit.spill import SpillWriteError, SpillWriter
 from agentmark.core.errors import AgentMarkError
 from agentmark.log.read.limits import LimitError, Limits
 from agentmark.log.read.summary import LogSummary
@@ -150,6 +150,9 @@ def read_shard(job: ReadJob, shard: Shard, kind: ChunkKind, buffer: Buffer, told
                 progress.take(len(chunk))
         outcome = replace(outcome, lines=reading.lines, key_ids=sorted(key_ids)[:MOST_KEY_IDS])
         outcome = _told_by(reading.summary, outcome, shard)
+    except SpillWriteError:
+        # Of the working folder, and not of this shard.
+        raise
     except (AgentMarkError, OSError) as error:
         if job.strict:
             raise
@@ -261,4 +264,7 @@ class _Buffer:
     def _write(self, chunks: list[Chunk]) -> None:
         if chunks:
             for part, content in self._by_part(chunks):
-                self._writer.write(part, content)
+                try:
+                    self._writer.write(part, content)
+                except OSError as error:
+                    raise SpillWriteError(self._writer.path, error) from None
