@@ -238,6 +238,22 @@ def test_that_a_claim_came_first_the_report_cannot_show(tmp_path: Path) -> None:
     assert any("the claim was made before anyone looked" in sentence for sentence in repeat(made).not_repeated)
 
 
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"noise": 0.1}, "the share of foreign steps asked for is not"),
+        ({"payload_len": 16}, "the payload length asked for is not"),
+        ({"noise": 0.0, "payload_len": 16}, "the share of foreign steps and the payload length asked for are not"),
+    ],
+)
+def test_that_what_was_asked_for_is_not_the_best_of_several_the_report_cannot_show(
+    settings: dict[str, Any], said: str, tmp_path: Path
+) -> None:
+    made = report_of(marked(), tmp_path, **settings)
+    assert any(said in sentence for sentence in repeat(made).not_repeated)
+    assert not any("asked for" in sentence for sentence in repeat(report_of(marked(), tmp_path)).not_repeated)
+
+
 def test_a_report_of_more_than_is_ever_carried_is_not_judged(report: Any) -> None:
     for more in (
         lambda part: part.update(disclosures=part["disclosures"] * 501),

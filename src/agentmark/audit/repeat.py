@@ -31,7 +31,7 @@ from agentmark.report.content import build_report
 from agentmark.report.disclosed_part import Carried, DisclosedPart, RestsOnPart, TenantPart, is_carried
 from agentmark.report.parts import Report
 from agentmark.report.provenance import Provenance
-from agentmark.text import counted
+from agentmark.text import counted, is_or_are
 from agentmark.verify.intake import COUNTED_AGAINST
 from agentmark.verify.state import accumulate
 from agentmark.verify.verdict import Verdict
@@ -323,6 +323,18 @@ class _Repetition:
         there = [each.missing(self._exhibit.records) for each in self._exhibit.steps]
         return [f"the report is about chosen sessions. If they were all: {each}" for each in there if each is not None]
 
+    def _chosen(self) -> list[str]:
+        """What whoever asked may have tried several of; by default it does not depend on what the log says."""
+        asked = self._part["asked"]
+        given = (("the share of foreign steps", asked["noise"]), ("the payload length", asked["payload_len"]))
+        chosen = [words for words, value in given if value is not None]
+        if not chosen:
+            return []
+        return [
+            f"that {' and '.join(chosen)} asked for {is_or_are(len(chosen))} not the best of several that were tried: "
+            "each is a question more, and nobody paid for it"
+        ]
+
     def _not_repeated(self, findings: int) -> list[str]:
         report = self._report
         said = [
@@ -336,6 +348,7 @@ class _Repetition:
         if report["question"]["claim"] is not None and basis.statement is Statement.STRANGERS:
             length = counted(report["verdict"]["payload_len"], "bit")
             said.append(f"that the claim was made before anyone looked at the log: found in it, it costs {length} more")
+        said += self._chosen()
         if not self._part["asked"]["all_sessions"]:
             said += self._left_out()
         if basis.tenants:
