@@ -279,6 +279,10 @@ def test_of_a_registry_the_report_names_those_who_are_found_and_nobody_else(tmp_
     assert not any("registry" in sentence for sentence in whole.not_repeated)
     renamed = changed(made, lambda r: r["disclosed"]["identities"][0].update(name="neighbour"))
     assert any("verdict.identity" in difference for difference in repeat(renamed).differences)
+    for member, value in (("consistent", False), ("route", "claim")):
+        turned = changed(made, lambda r, member=member, value=value: r["verdict"].update({member: value}))  # type: ignore[misc]
+        assert any(f"verdict.{member}" in difference for difference in repeat(turned).differences)
+    assert any("how near the next" in sentence for sentence in repeated.not_repeated)
     cheaper = changed(made, lambda r: r["question"].update(registry_size=2))
     assert any("bits_paid" in difference for difference in repeat(cheaper).differences)
     smaller = Registry(16, list(REGISTRY)[:5])

@@ -60,7 +60,7 @@ _FOLLOWING = (
 )
 _SAYING_MOST = ("accepted", "payload", "identity", "bound", "route", "outcomes", "records")
 # Of a verdict: what also depends on the identities of a registry that is not here.
-_OF_THE_REGISTRY = ("runner_up", "work", "work_note", "consistent", "route")
+_OF_THE_REGISTRY = ("runner_up", "work", "work_note")
 # Of one that names nobody: what rests on the records alone, and not on who of that registry comes closest.
 _OF_THE_RECORDS = (
     "accepted",
@@ -361,6 +361,7 @@ class _Repetition:
                 f"that the registry held {size} before anyone looked at the log, and which name has which number "
                 "(--registry): one that was made to fit saves nearly all that naming an identity costs"
             )
+            said.append("how near the next of that registry comes, and what looking for it took")
         if report["chains"]:
             said.append("the chains of the logs")
         if len(report["findings"]) > findings:
