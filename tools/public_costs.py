@@ -2,23 +2,41 @@
 
     python tools/public_costs.py [STEPS]
 
-Needs the extra `public`. Ratios within a run mean more than the numbers: all rows are of the same lists.
+Needs the extra `public`. Ratios within a run mean more than the numbers: all rows are of the same lists. Then the size
+of a disclosure, and of a report that carries one.
 """
 
 import json
 import random
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import TypeVar
 
-from agentmark import DisclosedSteps, Disclosure, Embedder, MarkingKey, SharedKey, StepRecord, Verifier, disclose
+from agentmark import (
+    DisclosedSteps,
+    Disclosure,
+    Embedder,
+    LogWriter,
+    MarkingKey,
+    SharedKey,
+    StepRecord,
+    Verifier,
+    disclose,
+)
+from agentmark.audit.case import Case, ReportOrder
+from agentmark.cli.verify_report import as_json
 from agentmark.core import ecvrf
 from agentmark.core.public_step import step_input
 from agentmark.core.statistics import dirichlet, named
+from agentmark.disclosure.basis import PublicBasis
+from agentmark.report import render_report
 
 STEPS = 300
 OPTIONS = 6
+REPORTED = 120
 WORK_LIMIT = 200_000
 T = TypeVar("T")
 
@@ -37,7 +55,28 @@ def main() -> None:
     _, plain = _timed(lambda: ecvrf.proof_output(marking.public.point, alpha, entry.proof), 1)
     print(f"| check one proof in plain Python | - | {plain:.0f} |")
     size = len(json.dumps(disclosure.as_dict())) / len(disclosure.entries)
-    print(f"\nA disclosure has {size:.0f} bytes a record.")
+    as_data, page = _report_sizes(_log(marking, "R", lists[:REPORTED]), marking)
+    print(f"\nA disclosure has {size:.0f} bytes a record; a report of {len(lists[:REPORTED])} records that carries its")
+    print(f"disclosure has {as_data:.0f} bytes a record as data, and {page:.0f} as a page.")
+
+
+def _report_sizes(log: Sequence[StepRecord], key: MarkingKey) -> tuple[float, float]:
+    """Bytes a record of a report that can be judged again, as data and as a page."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "log.jsonl")
+        with LogWriter(path) as writer:
+            for record in log:
+                writer.write(record)
+        case = Case(
+            logs=[path],
+            keys=[DisclosedSteps(disclose(log, key))],
+            basis=PublicBasis.of((key.public,)),
+            work_limit=WORK_LIMIT,
+            report=ReportOrder(command="agentmark verify log.jsonl"),
+        )
+        report = case.answer().report
+    assert report is not None
+    return len(as_json(report).encode()) / len(log), len(render_report(report).encode()) / len(log)
 
 
 def _print_scheme(scheme: str, lists: Sequence[dict[str, float]], shared: SharedKey, marking: MarkingKey) -> Disclosure:

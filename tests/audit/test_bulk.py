@@ -1,5 +1,6 @@
 """A bulk audit: the same answers as `verify`, however the work is divided, stopped, damaged and taken up again."""
 
+import errno
 import gzip
 import json
 import os
@@ -17,13 +18,15 @@ import pytest
 from support import EVEN, marked_log
 
 from agentmark import Embedder, Identity, LogWriter, Registry, SharedKey, StepRecord
-from agentmark.audit import bulk
+from agentmark.audit import bulk, shard_reading
 from agentmark.audit.bulk import BulkAudit
 from agentmark.audit.case import Case
 from agentmark.audit.chunks import ChunkKind
 from agentmark.audit.held import HeldAudit
 from agentmark.audit.judged import AuditSummary, JudgedRow
 from agentmark.audit.roll_case import RollCase
+from agentmark.audit.shards import Shard, fingerprint
+from agentmark.audit.spill import SpillWriteError, SpillWriter
 from agentmark.audit.work_dir import WorkDirError
 from agentmark.audit.workers import JobError, WorkerError
 from agentmark.errors import SettingError
@@ -268,6 +271,69 @@ def test_a_file_that_changed_meanwhile_is_read_again_and_no_other(tmp_path: Path
     assert out.read_bytes() == fresh.read_bytes()
 
 
+class StoppingAtThe(Stopping):
+    """Progress that stops the audit when all of this is done."""
+
+    def __init__(self, end_of: str) -> None:
+        self._what = end_of
+
+    def bar(self, done: int, total: int, what: str, *, steps: int | None = None) -> None:
+        if what == self._what and done == total:
+            raise StopError
+
+
+@pytest.mark.parametrize("end_of", ["parts read under the keys", "groups judged"])
+def test_what_was_judged_of_a_file_that_changed_is_judged_anew(tmp_path: Path, end_of: str) -> None:
+    """Size and time are those of before; its beginning shows that it is another."""
+    logs = tmp_path / "logs"
+    for i in range(4):
+        write(logs / f"{i}.jsonl", session(f"session {i}", "acme", 40))
+    audit = audit_of(logs, out=tmp_path / "out.jsonl", shard_bytes=10_000)
+    with pytest.raises(StopError):
+        audit.run(StoppingAtThe(end_of))
+    changed = logs / "3.jsonl"
+    before = changed.stat()
+    write(tmp_path / "other.jsonl", session("session 3", "globex", 40))
+    other = (tmp_path / "other.jsonl").read_bytes()
+    changed.write_bytes(other[: before.st_size].ljust(before.st_size, b"\n"))
+    os.utime(changed, ns=(before.st_atime_ns, before.st_mtime_ns))
+    summary = replace(audit, resume=True).run()
+    assert summary.read.resumed == 3
+    assert {total.identity: total.rows for total in summary.totals} == {"acme": 3, "globex": 1}
+
+
+def test_a_file_that_could_not_be_opened_is_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    logs = tmp_path / "logs"
+    for i in range(3):
+        write(logs / f"{i}.jsonl", session(f"session {i}", "acme", 40))
+
+    def refused(shard: Shard) -> str:
+        if shard.path.endswith("1.jsonl"):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+        return fingerprint(shard)
+
+    monkeypatch.setattr(shard_reading, "fingerprint", refused)
+    audit = audit_of(logs, out=tmp_path / "out.jsonl", shard_bytes=10_000)
+    with pytest.raises(StopError):
+        audit.run(StoppingAtThe("groups judged"))
+    assert "1.jsonl" in replace(audit, resume=True, keep_work_dir=True).run().read.bad_shards[0].name
+    monkeypatch.undo()
+    summary = replace(audit, resume=True).run()
+    assert not summary.read.bad_shards
+    assert summary.read.resumed == 2
+    assert summary.standings[Standing.ATTRIBUTED] == 3
+
+
+@pytest.mark.parametrize("line", ["3", "{}", '{"file": "x"}', '{"file": "x", "size": 1, "shards": [{}]}'])
+def test_a_line_of_the_manifest_that_says_nothing_is_of_nothing(tmp_path: Path, line: str) -> None:
+    write(tmp_path / "log.jsonl", session("one", "acme", 40))
+    audit = audit_of(tmp_path / "log.jsonl", work_dir=tmp_path / "work", keep_work_dir=True)
+    audit.run()
+    with (tmp_path / "work" / "manifest.jsonl").open("a") as file:
+        file.write(f"{line}\n")
+    assert replace(audit, resume=True).run().read.resumed == 1
+
+
 def test_another_question_is_refused_in_words(logs: Path, tmp_path: Path) -> None:
     audit = audit_of(logs, out=tmp_path / "out.csv", shard_bytes=5000)
     stopped(audit)
@@ -310,6 +376,29 @@ def test_a_worker_that_dies_is_told_and_the_run_goes_on_later(logs: Path, tmp_pa
     with pytest.raises(WorkerError, match="--resume goes on"):
         audit.run(Killing(1))
     assert replace(audit, resume=True).run().attributed
+
+
+def test_a_full_disk_is_no_fault_of_the_file_at_hand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Parts that cannot be written end the run; the file that was being read is not skipped for it."""
+    logs = tmp_path / "logs"
+    for i in range(3):
+        write(logs / f"{i}.jsonl", session(f"session {i}", "acme", 40))
+    written = SpillWriter.write
+
+    def full(self: SpillWriter, part: int, content: bytes) -> None:
+        if self.mark()[0] > 5:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        written(self, part, content)
+
+    audit = audit_of(logs, out=tmp_path / "out.jsonl", shard_bytes=100_000, part_bytes=20_000)
+    with monkeypatch.context() as patch:
+        patch.setattr(shard_reading, "BUFFER_BYTES", 1)
+        patch.setattr(SpillWriter, "write", full)
+        with pytest.raises(SpillWriteError, match=r"No space left on device.*--resume"):
+            audit.run()
+    summary = replace(audit, resume=True).run()
+    assert not summary.read.bad_shards
+    assert summary.read.records == 120
 
 
 # Damage --------------------------------------------------------------------------------------------------------------
@@ -355,6 +444,22 @@ def parquet(path: Path) -> None:
     import pyarrow.parquet
 
     pyarrow.parquet.write_table(pyarrow.table({"colour": ["red"], "size": [3]}), path)
+
+
+def test_everything_in_a_folder_that_is_no_file_is_named_and_counted(tmp_path: Path) -> None:
+    logs = tmp_path / "logs"
+    write(logs / "good.jsonl", session("good", "acme", 40))
+    os.mkfifo(logs / "pipe.jsonl")
+    (logs / "gone.jsonl").symlink_to("nowhere")
+    (logs / "loop.jsonl").symlink_to("loop.jsonl")
+    (logs / "zeros.jsonl").symlink_to("/dev/zero")
+    summary = BulkAudit(
+        paths=[str(logs), f"{logs}/*.jsonl"], keys=[KEY], registry=REGISTRY, workers=1, out=tmp_path / "out.csv"
+    ).run()
+    bad = sorted(Path(shard.name).name for shard in summary.read.bad_shards)
+    assert bad == ["gone.jsonl", "loop.jsonl", "pipe.jsonl", "zeros.jsonl"]
+    assert summary.read.shards == 5
+    assert summary.read.same_files == 1
 
 
 def test_lines_of_ranges_are_counted_from_the_beginning(tmp_path: Path) -> None:

@@ -238,6 +238,22 @@ def test_that_a_claim_came_first_the_report_cannot_show(tmp_path: Path) -> None:
     assert any("the claim was made before anyone looked" in sentence for sentence in repeat(made).not_repeated)
 
 
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"noise": 0.1}, "the share of foreign steps asked for is not"),
+        ({"payload_len": 16}, "the payload length asked for is not"),
+        ({"noise": 0.0, "payload_len": 16}, "the share of foreign steps and the payload length asked for are not"),
+    ],
+)
+def test_that_what_was_asked_for_is_not_the_best_of_several_the_report_cannot_show(
+    settings: dict[str, Any], said: str, tmp_path: Path
+) -> None:
+    made = report_of(marked(), tmp_path, **settings)
+    assert any(said in sentence for sentence in repeat(made).not_repeated)
+    assert not any("asked for" in sentence for sentence in repeat(report_of(marked(), tmp_path)).not_repeated)
+
+
 def test_a_report_of_more_than_is_ever_carried_is_not_judged(report: Any) -> None:
     for more in (
         lambda part: part.update(disclosures=part["disclosures"] * 501),
@@ -263,6 +279,10 @@ def test_of_a_registry_the_report_names_those_who_are_found_and_nobody_else(tmp_
     assert not any("registry" in sentence for sentence in whole.not_repeated)
     renamed = changed(made, lambda r: r["disclosed"]["identities"][0].update(name="neighbour"))
     assert any("verdict.identity" in difference for difference in repeat(renamed).differences)
+    for member, value in (("consistent", False), ("route", "claim")):
+        turned = changed(made, lambda r, member=member, value=value: r["verdict"].update({member: value}))  # type: ignore[misc]
+        assert any(f"verdict.{member}" in difference for difference in repeat(turned).differences)
+    assert any("how near the next" in sentence for sentence in repeated.not_repeated)
     cheaper = changed(made, lambda r: r["question"].update(registry_size=2))
     assert any("bits_paid" in difference for difference in repeat(cheaper).differences)
     smaller = Registry(16, list(REGISTRY)[:5])
@@ -284,6 +304,32 @@ def test_that_nobody_of_a_registry_is_named_takes_the_registry(tmp_path: Path) -
     assert not repeated.differences
     assert any("takes the registry" in sentence for sentence in repeated.not_repeated)
     assert not repeat(made, registry=REGISTRY).differences
+
+
+@pytest.mark.parametrize(
+    ("change", "place"),
+    [
+        (lambda r: r["steps"][3].update(choice="Pay"), "steps[3].choice"),
+        (lambda r: r["steps"][3].update(session="another"), "steps[3].session"),
+        (lambda r: r["verdict"].update(threshold="1e-99"), "verdict.threshold"),
+        (lambda r: r["verdict"].update(potential_bits="999.000"), "verdict.potential_bits"),
+        (lambda r: r["verdict"].update(used=30), "verdict.used"),
+        (lambda r: r["question"].update(claim="tenant 3"), "what it was taken as"),
+        (lambda r: r["question"].update(claim_taken_as="a name in the registry"), "what it was taken as"),
+    ],
+)
+def test_what_needs_no_registry_is_compared_without_it(
+    change: Callable[[Any], object], place: str, tmp_path: Path
+) -> None:
+    made = report_of(marked(steps=4), tmp_path, registry=REGISTRY)
+    assert any(place in difference for difference in repeat(changed(made, change)).differences)
+
+
+def test_nobody_of_a_registry_explains_what_was_not_proved_either(tmp_path: Path) -> None:
+    """So many steps that disagree with everyone: of a registry that is not here, nobody is asked about them."""
+    made = report_of(marked(steps=90, payload=7), tmp_path, disclosed=[], registry=REGISTRY)
+    assert not made["verdict"]["accepted"]
+    assert not repeat(made).differences
 
 
 # What cannot be repeated ---------------------------------------------------------------------------------------------

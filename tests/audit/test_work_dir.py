@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from agentmark.audit import work_dir as work_dir_module
 from agentmark.audit.work_dir import WorkDir, WorkDirError, beside
 
 ASKED = {"by": "session", "keys": "abcd", "payload_len": None}
@@ -41,14 +42,65 @@ def test_two_audits_do_not_share_a_folder(tmp_path: Path) -> None:
     work_dir = WorkDir(tmp_path / "work", resume=False)
     with pytest.raises(WorkDirError, match="another audit is at work"):
         WorkDir(tmp_path / "work", resume=True)
+    work_dir.settle(ASKED, {})
+    with pytest.raises(WorkDirError, match="another audit is at work"):
+        # And not: "remove the folder".
+        WorkDir(tmp_path / "work", resume=False)
     work_dir.close()
     WorkDir(tmp_path / "work", resume=True).close()
+
+
+def test_a_lock_that_was_removed_meanwhile_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who ends removes the folder and then lets go: whoever waits for the lock has one that nobody else looks at."""
+    first = WorkDir(tmp_path / "work", resume=False)
+    locking = work_dir_module.fcntl.flock
+
+    def flock(file: int, how: int) -> None:
+        first.remove()
+        (tmp_path / "work").mkdir(exist_ok=True)
+        locking(file, how)
+
+    monkeypatch.setattr(work_dir_module.fcntl, "flock", flock)
+    with pytest.raises(WorkDirError, match="try again"):
+        WorkDir(tmp_path / "work", resume=True)
 
 
 def test_a_folder_with_other_files_is_not_touched(tmp_path: Path) -> None:
     (tmp_path / "mine.txt").write_text("dear diary")
     with pytest.raises(WorkDirError, match="other files"):
         WorkDir(tmp_path, resume=True)
+
+
+@pytest.mark.parametrize("name", ["parts", "judged"])
+def test_a_folder_of_the_same_name_that_no_audit_has_made_is_not_emptied(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).mkdir()
+    (tmp_path / name / "thesis.txt").write_text("years of work")
+    for resume in (True, False):
+        with pytest.raises(WorkDirError, match="other files"):
+            WorkDir(tmp_path, resume=resume)
+    assert (tmp_path / name / "thesis.txt").exists()
+
+
+def test_one_that_was_killed_while_it_wrote_is_taken_up(tmp_path: Path) -> None:
+    path = tmp_path / "work"
+    WorkDir(path, resume=False).close()
+    for draft in ("settings.json.tmp", "manifest.jsonl.tmp"):
+        (path / draft).write_text("{")
+    work_dir = WorkDir(path, resume=True)
+    work_dir.settle(ASKED, {})
+    work_dir.remove()
+    assert not path.exists()
+
+
+@pytest.mark.parametrize(
+    "settings", ["", "3", "[]", "{}", '{"agentmark_audit": 1}', '{"agentmark_audit": 1, "settings": 3, "chosen": {}}']
+)
+def test_damaged_settings_are_named(tmp_path: Path, settings: str) -> None:
+    (tmp_path / "settings.json").write_text(settings)
+    work_dir = WorkDir(tmp_path, resume=True)
+    with pytest.raises(WorkDirError, match="damaged"):
+        work_dir.settle(ASKED, {})
+    work_dir.close()
 
 
 def test_a_line_of_the_manifest_that_was_cut_short_does_not_count(tmp_path: Path) -> None:

@@ -202,6 +202,15 @@ def test_the_parser_is_as_strict_as_it_was_found_to_be() -> None:
             msgspec.json.decode(text, type=str)
 
 
+def test_no_text_of_a_line_that_is_no_record_is_in_the_columns(tmp_path: Path) -> None:
+    good = a_record().to_json().encode()
+    broken = good.replace(b'"key_id":"', b'"key_id":"made up ').replace(b'"session":"', b'"session":"made up ')
+    path = a_log(tmp_path, [*[good] * 50, broken.replace(b'"marked":true', b'"marked":7')])
+    [columns] = read_chunks(path, skip_bad=True)
+    assert len(columns) == 50
+    assert not any("made up" in text for text in (*columns.key_ids, *columns.sessions))
+
+
 def test_a_log_of_many_blocks_comes_in_chunks(tmp_path: Path, plain_lines: list[bytes]) -> None:
     lines = valid_lines()
     many = [lines[i % len(lines)] for i in range(6000)]

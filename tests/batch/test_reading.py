@@ -70,6 +70,12 @@ def test_random_steps_of_every_shape(many_records: tuple[list[StepRecord], list[
     assert kinds[SymbolSet, False] > 100
 
 
+@pytest.mark.slow
+def test_a_million_random_steps_are_read_alike(native_kernel: Kernel) -> None:
+    for seed in range(100, 150):
+        check(random_records(seed, 20_000), KEYS, native_kernel)
+
+
 def test_a_key_for_any_key_id(kernel: Kernel | None) -> None:
     check(random_records(2, 500), Keyring(KEY, any_key_id=True), kernel)
 

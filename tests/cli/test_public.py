@@ -18,6 +18,7 @@ pytest.importorskip("nacl", reason="the extra `public` is not installed")
 
 from agentmark import MarkingKey, PublicKey
 from agentmark.cli import main
+from agentmark.disclosure.make import disclose
 from agentmark.keys.signing import SigningKey
 from agentmark.report import render_report, sign_report
 from agentmark.report.page_data import page_data
@@ -432,12 +433,18 @@ def test_what_carries_nothing_cannot_be_checked_and_says_what_can(run: Run) -> N
         ((*PUBLIC[:2], "--public-key", "other.pub.json"), "none of the public keys given"),
         ((*PUBLIC, "--public-key", "other.pub.json"), "there is none among those given"),
         ((*PUBLIC[:2], "--public-key", "marking.json"), "holds a secret"),
+        (
+            (*PUBLIC, "--disclosure", "other.disclosure.json", "--public-key", "other.pub.json", "--claimed-by-holder"),
+            "is a claim under one key",
+        ),
     ],
 )
 def test_options_that_cannot_be_meant_are_refused(run: Run, options: tuple[str, ...], fault: str) -> None:
     marked_run(run)
     disclosed(run)
     run("keygen", "--public", "other.json")
+    nothing = disclose([], MarkingKey.load("other.json"))
+    nothing.save("other.disclosure.json")
     status, _, err = run("verify", "run.jsonl", *options)
     assert status == 2
     assert fault in " ".join(err.split())

@@ -36,6 +36,7 @@ from agentmark.verify.intake import Intake, Outcome
 from agentmark.verify.keyring import Keyring
 from agentmark.verify.many import Group, judge_roll
 from agentmark.verify.monitor import Monitor
+from agentmark.verify.roll import By
 from agentmark.verify.state import LogState, accumulate
 from agentmark.verify.verdict import Standing, Verdict
 from agentmark.verify.verifier import Verifier
@@ -306,6 +307,35 @@ def test_sessions_that_strangers_add_take_no_step_out_of_a_pool(change: str) -> 
         assert bool(roll.pools) == (change == "none" and claim is None) or change == "other length"
 
 
+@pytest.mark.parametrize("change", ["none", "a backup", "what fits", "what fits and one more", "what fits, twice"])
+def test_a_file_that_strangers_add_names_nobody_of_their_choice(change: str) -> None:
+    """Where each file is a log, one with the disclosed records that fit an identity would name it, and nothing would be
+    missing. A file that stands there twice, as a whole, is no choice."""
+    log = genuine(payload_len=16, steps=200)
+    theirs = DisclosedSteps(disclose(log, KEY))
+    verifier = Verifier(theirs, work_limit=LIMIT)
+    fit = [record for record in log if not verifier.verify([record], claim=7).contradicting]
+    assert verifier.verify(fit, claim=7).accepted
+    added = {
+        "none": [],
+        "a backup": [log],
+        "what fits": [fit],
+        "what fits and one more": [[*fit, *foreign(random.Random(1), steps=1)]],
+        "what fits, twice": [fit, fit[::-1]],
+    }[change]
+    groups = [
+        Group(name=f"{i}", files=(), state=accumulate(part, verifier.keys), disclosed=verifier.keys.disclosed)
+        for i, part in enumerate([log, *added])
+    ]
+    for claim in (None, 7, 42):
+        roll = judge_roll(verifier, groups, by=By.FILE, correction=Familywise(1e-6), claim=claim)
+        named = {found.payload for row in roll.rows for found in row.verdict.found}
+        assert named == (set() if claim == 7 else {42})
+        assert roll.rows[0].verdict.accepted == (claim != 7)
+        if change.startswith("what fits"):
+            assert roll.rows[0].verdict.contradicting == len(fit) + (200 - len(fit)) * (claim == 7)
+
+
 def test_lines_that_use_up_the_work_of_reading_keep_no_record_from_being_read() -> None:
     """In a packed log they cost nothing. Of another length they do not even count against anybody."""
     log = genuine(payload_len=16, steps=40)
@@ -470,6 +500,27 @@ def test_a_registered_key_is_paid_for() -> None:
     alone, among_many = (claimed(log, log, KEY, registered=count) for count in (1, 1024))
     assert among_many.bits_paid == alone.bits_paid + 10
     assert among_many.evidence_bits == alone.evidence_bits
+
+
+def test_which_of_his_keys_a_claimant_hands_in_is_no_choice_of_his() -> None:
+    """Of a log whose records state a hundred keys of his, he hands in the disclosures of those that happen to agree.
+    Each key is one try and is paid for; their sets are not, and there are 2^100."""
+    rng = random.Random(8)
+    keys = [MarkingKey(rng.randbytes(32)) for _ in range(100)]
+    log = [record for key in keys for record in foreign(rng, steps=1, key=key)]
+    fitting = [(record, key) for record, key in zip(log, keys, strict=True) if agrees(record, key)]
+    steps = [DisclosedSteps(disclose([record], key)) for record, key in fitting]
+    unpaid = Verifier(steps, work_limit=LIMIT).for_tries(len(keys)).verify(log)
+    assert unpaid.accepted, "the sum over keys that he chose is no evidence"
+    with pytest.raises(SettingError, match="is a claim under one key"):
+        PublicBasis(public_keys=tuple([key.public for _, key in fitting]), statement=CLAIMED, keys_registered=len(keys))
+    alone = [
+        Verifier(each, work_limit=LIMIT)
+        .resting_on(PublicBasis(public_keys=(each.public_key,), statement=CLAIMED, keys_registered=len(keys)))
+        .verify(log)
+        for each in steps
+    ]
+    assert not any(verdict.accepted for verdict in alone)
 
 
 # What the conditions are for: these attacks succeed, and the verdict names what was broken ----------------------------

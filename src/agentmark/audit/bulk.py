@@ -10,6 +10,7 @@
 The keys are given to worker processes when these are started, and stand in no file.
 """
 
+import secrets
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, suppress
@@ -358,11 +359,14 @@ class _Reading:
     def _finished(self, wanted: dict[Any, Shard]) -> Iterator[dict[str, Any]]:
         """Lines of the manifest of which every shard is there, and unchanged."""
         for line in self._dir.manifest():
-            path = self._dir.parts / line["file"]
-            if path.is_file() and path.stat().st_size == line["size"]:
-                outcomes = _outcomes(line)
-                if all(_is_unchanged(outcome, wanted.get(outcome.piece)) for outcome in outcomes):
-                    yield line
+            try:
+                path, outcomes = self._dir.parts / line["file"], _outcomes(line)
+            except (KeyError, TypeError):
+                # Damaged, or of another version: what it is of is read again.
+                continue
+            is_there = path.is_file() and path.stat().st_size == line.get("size")
+            if is_there and all(_is_unchanged(outcome, wanted.get(outcome.piece)) for outcome in outcomes):
+                yield line
 
     def _drop_leftovers(self, kept: set[str]) -> None:
         for path in self._dir.parts.iterdir():
@@ -370,8 +374,8 @@ class _Reading:
                 path.unlink(missing_ok=True)
 
     def _job(self, shards: tuple[Shard, ...]) -> ReadJob:
-        named = blake2b(repr(shards).encode("utf-8", "surrogatepass"), digest_size=12).hexdigest()
-        file = str(self._dir.parts / f"{named}.parts")
+        # Another name each time: what was judged of a file of parts holds for that one (`judging.py`).
+        file = str(self._dir.parts / f"{secrets.token_hex(12)}.parts")
         return read_job(self._asked, shards, self._chosen["engine"], file=file, part_count=self._chosen["part_count"])
 
 
@@ -407,11 +411,10 @@ def _outcomes(line: dict[str, Any]) -> list[ShardOutcome]:
 
 
 def _is_unchanged(outcome: ShardOutcome, shard: Shard | None) -> bool:
-    if shard is None or (shard.size, shard.mtime_ns) != (outcome.size, outcome.mtime_ns):
+    if shard is None or outcome.refused or (shard.size, shard.mtime_ns) != (outcome.size, outcome.mtime_ns):
         return False
     try:
-        # A file that could not be read at all has none.
-        return not outcome.fingerprint or fingerprint(shard) == outcome.fingerprint
+        return fingerprint(shard) == outcome.fingerprint
     except OSError:
         return False
 
@@ -432,7 +435,7 @@ def read_totals(outcomes: Sequence[ShardOutcome], found: FoundShards) -> ReadTot
         if outcome.failed is not None:
             bad.setdefault(outcome.name, BadShard(name=outcome.name, fault=outcome.failed))
     return ReadTotals(
-        shards=len(found.shards),
+        shards=len({*bad, *[shard.name for shard in found.shards]}),
         size=found.size,
         resumed=len({outcome.path for outcome in outcomes if outcome.resumed}),
         records=sum([outcome.records for outcome in outcomes]),

@@ -101,6 +101,7 @@ class AuditTotal:
 class ReadTotals:
     """What was read, of which files, and what of them could not be."""
 
+    # Files that were found, those that could not be read included.
     shards: int = 0
     size: int = 0
     # Files that an earlier run had read.

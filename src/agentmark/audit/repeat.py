@@ -10,7 +10,7 @@ What the report says of the verdict must be what its own records, disclosures an
 """
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -31,7 +31,7 @@ from agentmark.report.content import build_report
 from agentmark.report.disclosed_part import Carried, DisclosedPart, RestsOnPart, TenantPart, is_carried
 from agentmark.report.parts import Report
 from agentmark.report.provenance import Provenance
-from agentmark.text import counted
+from agentmark.text import counted, is_or_are
 from agentmark.verify.intake import COUNTED_AGAINST
 from agentmark.verify.state import accumulate
 from agentmark.verify.verdict import Verdict
@@ -60,7 +60,22 @@ _FOLLOWING = (
 )
 _SAYING_MOST = ("accepted", "payload", "identity", "bound", "route", "outcomes", "records")
 # Of a verdict: what also depends on the identities of a registry that is not here.
-_OF_THE_REGISTRY = ("runner_up", "work", "work_note", "consistent", "route")
+_OF_THE_REGISTRY = ("runner_up", "work", "work_note")
+# Of one that names nobody: what rests on the records alone, and not on who of that registry comes closest.
+_OF_THE_RECORDS = (
+    "accepted",
+    "found",
+    "payload_len",
+    "schemes",
+    "threshold",
+    "potential_bits",
+    "rank",
+    "used",
+    "records",
+    "outcomes",
+)
+# And of a step: what it says of whoever that is.
+_OF_WHO_COMES_CLOSEST = ("finding", "evidence_bits")
 
 
 class RepeatError(AgentMarkError, ValueError):
@@ -251,6 +266,8 @@ class _Repetition:
         """The claim as it was taken (`case.claim_as_taken`)."""
         question = self._report["question"]
         claim, taken_as = question["claim"], question["claim_taken_as"]
+        if (claim is None) != (taken_as is None):
+            raise SettingError("claim", "is stated, or what it was taken as, and not both")
         if claim is None or taken_as is None:
             return None
         if taken_as == "a number":
@@ -280,11 +297,11 @@ class _Repetition:
         first = {name: verdict[name] for name in _SAYING_MOST}
         compared["verdict"] = first | {name: value for name, value in verdict.items() if name not in first}
         if self._nobody_of_a_registry:
-            kept = {name: verdict[name] for name in ("accepted", "found", "records", "outcomes")}
-            return {"keys": report["keys"], "rests_on": report["rests_on"], "verdict": kept}
-        if self._registry_is_missing:
-            for name in _OF_THE_REGISTRY:
-                del compared["verdict"][name]
+            compared = _without(compared, ("ownership", "growth", "segments"))
+            compared["verdict"] = {name: verdict[name] for name in _OF_THE_RECORDS}
+            compared["steps"] = [_without(step, _OF_WHO_COMES_CLOSEST) for step in report["steps"]]
+        elif self._registry_is_missing:
+            compared["verdict"] = _without(compared["verdict"], _OF_THE_REGISTRY)
         return compared
 
     def _records_against(self, verdict: Verdict) -> list[str]:
@@ -306,6 +323,18 @@ class _Repetition:
         there = [each.missing(self._exhibit.records) for each in self._exhibit.steps]
         return [f"the report is about chosen sessions. If they were all: {each}" for each in there if each is not None]
 
+    def _chosen(self) -> list[str]:
+        """What whoever asked may have tried several of; by default it does not depend on what the log says."""
+        asked = self._part["asked"]
+        given = (("the share of foreign steps", asked["noise"]), ("the payload length", asked["payload_len"]))
+        chosen = [words for words, value in given if value is not None]
+        if not chosen:
+            return []
+        return [
+            f"that {' and '.join(chosen)} asked for {is_or_are(len(chosen))} not the best of several that were tried: "
+            "each is a question more, and nobody paid for it"
+        ]
+
     def _not_repeated(self, findings: int) -> list[str]:
         report = self._report
         said = [
@@ -319,6 +348,7 @@ class _Repetition:
         if report["question"]["claim"] is not None and basis.statement is Statement.STRANGERS:
             length = counted(report["verdict"]["payload_len"], "bit")
             said.append(f"that the claim was made before anyone looked at the log: found in it, it costs {length} more")
+        said += self._chosen()
         if not self._part["asked"]["all_sessions"]:
             said += self._left_out()
         if basis.tenants:
@@ -331,11 +361,16 @@ class _Repetition:
                 f"that the registry held {size} before anyone looked at the log, and which name has which number "
                 "(--registry): one that was made to fit saves nearly all that naming an identity costs"
             )
+            said.append("how near the next of that registry comes, and what looking for it took")
         if report["chains"]:
             said.append("the chains of the logs")
         if len(report["findings"]) > findings:
             said.append(f"{counted(len(report['findings']) - findings, 'finding')} on files and chains")
         return said
+
+
+def _without(content: Mapping[str, Any], names: Collection[str]) -> dict[str, Any]:
+    return {name: value for name, value in content.items() if name not in names}
 
 
 def _differences(said: Any, found: Any, where: str = "") -> Iterator[str]:

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 from agentmark.audit.chunk_kinds import chunk_kind
 from agentmark.audit.chunks import Chunk, ChunkKind
 from agentmark.audit.shards import Shard, as_text, fingerprint
-from agentmark.audit.spill import SpillWriter
+from agentmark.audit.spill import SpillWriteError, SpillWriter
 from agentmark.core.errors import AgentMarkError
 from agentmark.log.read.limits import LimitError, Limits
 from agentmark.log.read.summary import LogSummary
@@ -69,6 +69,8 @@ class ShardOutcome:
     more_notes: int = 0
     # Why it was skipped; None if it was read.
     failed: str | None = None
+    # Whether that was the system's refusal, which may be over the next time.
+    refused: bool = False
     # Whether an earlier run had read it. No part of the manifest.
     resumed: bool = False
 
@@ -148,11 +150,14 @@ def read_shard(job: ReadJob, shard: Shard, kind: ChunkKind, buffer: Buffer, told
                 progress.take(len(chunk))
         outcome = replace(outcome, lines=reading.lines, key_ids=sorted(key_ids)[:MOST_KEY_IDS])
         outcome = _told_by(reading.summary, outcome, shard)
+    except SpillWriteError:
+        # Of the working folder, and not of this shard.
+        raise
     except (AgentMarkError, OSError) as error:
         if job.strict:
             raise
         buffer.drop()
-        outcome = replace(outcome, failed=_fault(error))
+        outcome = replace(outcome, failed=_fault(error), refused=isinstance(error, OSError))
     else:
         buffer.commit()
     progress.done()
@@ -259,4 +264,7 @@ class _Buffer:
     def _write(self, chunks: list[Chunk]) -> None:
         if chunks:
             for part, content in self._by_part(chunks):
-                self._writer.write(part, content)
+                try:
+                    self._writer.write(part, content)
+                except OSError as error:
+                    raise SpillWriteError(self._writer.path, error) from None

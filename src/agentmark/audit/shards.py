@@ -125,7 +125,7 @@ def _files(words: Sequence[str], *, strict: bool) -> tuple[list[Path], list[BadS
                 bad.append(BadShard(name=as_text(path), fault=str(error)))
                 continue
             files += found.files
-            bad += [BadShard(name=as_text(path), fault=fault) for fault in found.passed_over]
+            bad += [BadShard(name=as_text(fault.path), fault=fault.fault) for fault in found.faults]
     return files, bad
 
 

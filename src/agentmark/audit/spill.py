@@ -10,6 +10,7 @@ one part touches its own blocks and nothing else.
 import os
 import struct
 from collections.abc import Iterator
+from contextlib import suppress
 from hashlib import blake2b
 from pathlib import Path
 from types import TracebackType
@@ -32,6 +33,16 @@ class SpillError(AgentMarkError, ValueError):
         self.fault = fault
 
 
+class SpillWriteError(AgentMarkError, RuntimeError):
+    """Parts that cannot be written: a full disk, say. No fault of the files that are read."""
+
+    def __init__(self, path: str | os.PathLike[str], error: OSError) -> None:
+        super().__init__(
+            f"{os.fspath(path)}: cannot be written: {error.strerror or error}. What is finished is kept: make room, "
+            "and --resume goes on"
+        )
+
+
 def part_of(name: str, part_count: int) -> int:
     """Which part a group belongs to: the same on every machine and in every run."""
     digest = blake2b(name.encode("utf-8", "surrogatepass"), digest_size=8).digest()
@@ -42,7 +53,7 @@ class SpillWriter:
     """Writes a spill file. Leaving it as a context manager without an error finishes it; else nothing is left."""
 
     def __init__(self, path: Path, part_count: int) -> None:
-        self._path = path
+        self.path = path
         self._temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
         self._last = [0] * part_count
         self._file = self._temporary.open("wb")
@@ -55,10 +66,15 @@ class SpillWriter:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if error is None:
-            self._finish()
-        else:
-            self._file.close()
+        try:
+            if error is None:
+                self._finish()
+        except OSError as fault:
+            raise SpillWriteError(self.path, fault) from None
+        finally:
+            # What is still to be written of a file that is given up may not fit either.
+            with suppress(OSError):
+                self._file.close()
             self._temporary.unlink(missing_ok=True)
 
     def write(self, part: int, content: bytes) -> None:
@@ -84,7 +100,7 @@ class SpillWriter:
         self._file.write(_END.pack(len(self._last), _MAGIC))
         self.size = self._file.tell()
         self._file.close()
-        self._temporary.replace(self._path)
+        self._temporary.replace(self.path)
 
 
 def read_blocks(path: Path, part: int) -> Iterator[bytes]:

@@ -12,6 +12,7 @@ confidential as the keys.
 
 import contextlib
 import json
+import os
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
@@ -28,7 +29,9 @@ except ImportError:  # Windows has no advisory locks of this kind; there one aud
 
 VERSION = 1
 SETTINGS, MANIFEST, LOCK, PARTS, JUDGED = "settings.json", "manifest.jsonl", "lock", "parts", "judged"
-_OWN = {SETTINGS, MANIFEST, LOCK, PARTS, JUDGED}
+# Files that are written whole are first called so; one that was killed meanwhile leaves them.
+_DRAFTS = (f"{SETTINGS}.tmp", f"{MANIFEST}.tmp")
+_OWN = {SETTINGS, MANIFEST, LOCK, PARTS, JUDGED, *_DRAFTS}
 
 
 class WorkDirError(AgentMarkError, ValueError):
@@ -46,22 +49,25 @@ class WorkDir:
     def __init__(self, path: Path, *, resume: bool) -> None:
         """Make the folder, or take over one that an audit has left (with `resume`)."""
         self.path = path
+        self._manifest: IO[str] | None = None
+        self._lock: IO[str] | None = None
         try:
             path.mkdir(mode=0o700, parents=True, exist_ok=True)
-            there = {inside.name for inside in path.iterdir()}
-            if there - _OWN:
+            if _holds_others(path):
                 raise WorkDirError(path, "holds other files: give the audit a folder of its own")
-            if there - {LOCK} and not resume:
+            path.chmod(0o700)
+            # First: of one that is at work there, nobody is to be told to remove the folder.
+            self._lock = self._locked()
+            if not resume and {inside.name for inside in path.iterdir()} - {LOCK}:
+                self.close()
                 raise WorkDirError(
                     path, "holds an audit that was not finished: --resume goes on with it; else remove the folder"
                 )
-            path.chmod(0o700)
-            self._lock = self._locked()
             for name in (PARTS, JUDGED):
                 (path / name).mkdir(mode=0o700, exist_ok=True)
         except OSError as error:
+            self.close()
             raise FileError(path, f"cannot be the working folder: {error.strerror}") from None
-        self._manifest: IO[str] | None = None
 
     @property
     def parts(self) -> Path:
@@ -95,7 +101,11 @@ class WorkDir:
             return None
         except ValueError:
             raise WorkDirError(self.path, f"{SETTINGS} in it is damaged: remove the folder and begin anew") from None
-        if not isinstance(content, dict):
+        if isinstance(content, dict) and content.get("agentmark_audit") not in (None, VERSION):
+            return content
+        if not isinstance(content, dict) or not all(
+            isinstance(content.get(name), dict) for name in ("settings", "chosen")
+        ):
             raise WorkDirError(self.path, f"{SETTINGS} in it is damaged: remove the folder and begin anew")
         return content
 
@@ -134,7 +144,7 @@ class WorkDir:
         self._close_manifest()
         for name in (PARTS, JUDGED):
             shutil.rmtree(self.path / name, ignore_errors=True)
-        for name in (MANIFEST, SETTINGS, LOCK):
+        for name in (MANIFEST, SETTINGS, LOCK, *_DRAFTS):
             (self.path / name).unlink(missing_ok=True)
         self.close()
         with contextlib.suppress(OSError):
@@ -153,7 +163,29 @@ class WorkDir:
             except OSError:
                 file.close()
                 raise WorkDirError(self.path, "another audit is at work there") from None
+            if not _is_still(file, self.path / LOCK):
+                file.close()
+                raise WorkDirError(self.path, "another audit has just ended there, and removed it: try again")
         return file
+
+
+def _holds_others(path: Path) -> bool:
+    """Whether there is anything in a folder that no audit has left: without settings it has made empty folders at the
+    most."""
+    there = {inside.name for inside in path.iterdir()}
+    if there - _OWN:
+        return True
+    if SETTINGS in there:
+        return False
+    return MANIFEST in there or any(any((path / name).iterdir()) for name in there & {PARTS, JUDGED})
+
+
+def _is_still(file: IO[str], path: Path) -> bool:
+    """Whether a file that is open is the one of this name: who removes a folder lets go of its lock last."""
+    try:
+        return os.path.samestat(os.fstat(file.fileno()), path.stat())
+    except FileNotFoundError:
+        return False
 
 
 def _difference(name: str, before: object, now: object) -> str:

@@ -202,6 +202,8 @@ class _LineReader:
         scanned = lines.scanned()
         if scanned is not None:
             native = _Scanned(scanned, self._builder)
+            # Its tables hold what it found in a line before it passed that over.
+            self._has_leftovers |= not scanned.taken.all()
             return np.flatnonzero(scanned.taken), native, native.good
         picked, rows = lines.decoded()
         found = _Found(rows, self._builder)

@@ -84,6 +84,13 @@ class PublicBasis:
             raise SettingError(
                 "keys_registered", f"{self.keys_registered} is less than the {len(self.public_keys)} keys given"
             )
+        if self.statement is Statement.CLAIMED_BY_HOLDER and len(self.public_keys) > 1:
+            # Each registered key is one try; each set of them would be one as well, and there are 2^N.
+            raise SettingError(
+                "claimed_by_holder",
+                f"is a claim under one key, and {len(self.public_keys)} disclosed something: which of his keys a "
+                "claimant hands in, nobody would pay for. Judge what each of them disclosed by itself",
+            )
         if self.statement is Statement.STRANGERS and self.keys_registered > len(self.public_keys):
             raise SettingError("keys_registered", "is paid for by a holder who claims what others made")
 

@@ -148,9 +148,10 @@ class Searcher:
     def names_above(self, readings: Readings, work: Work) -> list[Candidate]:
         """Every name of the registry for which these steps say enough that it is worth being weighed on all."""
         registry = self.prices.registry
-        if registry is None or not len(registry):
+        # Of the registry that a report states, perhaps nobody is here.
+        payloads = () if registry is None else registry.payloads
+        if registry is None or not payloads:
             return []
-        payloads = registry.payloads
         chosen: Iterable[int] = range(len(payloads))
         if len(payloads) > FEW_NAMES:
             chosen = scan_above(
@@ -190,9 +191,10 @@ class Searcher:
 
     def _named(self, readings: Readings, rates: Sequence[float], work: Work) -> list[Candidate]:
         registry = self.prices.registry
-        if registry is None or not len(registry):
+        # Of the registry that a report states, perhaps nobody is here.
+        payloads = () if registry is None else registry.payloads
+        if registry is None or not payloads:
             return []
-        payloads = registry.payloads
         best = scan(payloads, readings, payload_len=registry.payload_len, noise=rates or (1e-9,), work=work)
         return [Candidate(payloads[i], Route.REGISTRY) for i in best]
 

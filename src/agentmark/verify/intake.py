@@ -5,7 +5,7 @@ first can be done anywhere, in any order, and the second is done once, when all 
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from enum import StrEnum
 from math import fsum
@@ -207,10 +207,14 @@ def _read_under(record: StepRecord, step_key: bytes, payload_len: int) -> Step:
 
 
 def sort_out(
-    steps: Sequence[Step], payload_len: int | None = None, *, disclosed: Collection[str] = frozenset()
+    steps: Sequence[Step],
+    payload_len: int | None = None,
+    *,
+    disclosed: Collection[str] = frozenset(),
+    divided: Set[bytes] = frozenset(),
 ) -> Intake:
     """Steps 2 to 4, for the whole log: which of the records that were read count. `disclosed` are the ids of keys that
-    were read by what their holders disclosed.
+    were read by what their holders disclosed, `divided` contexts that other logs prove as well (`many.judge_roll`).
 
     Nothing is dropped in silence: every record is in the result, with its outcome.
     """
@@ -227,7 +231,7 @@ def sort_out(
             outcomes[i] = Outcome.OTHER_LENGTH
 
     # In public mode, before anything can take a step out: one of which a copy is not proved disagrees with everyone.
-    disagreeing = _disagreeing(steps, outcomes, disclosed)
+    disagreeing = _disagreeing(steps, outcomes, _of_several_keys(steps, outcomes, disclosed) | divided)
 
     # (3) Steps without the mark, or that the agent did not obey, are erasures.
     _set_aside_erasures(log, outcomes)
@@ -299,15 +303,15 @@ def _set_aside_erasures(log: list[StepRecord], outcomes: list[Outcome | None]) -
             outcomes[i] = Outcome.NOT_ENFORCED
 
 
-def _disagreeing(steps: Sequence[Step], outcomes: list[Outcome | None], disclosed: Collection[str]) -> set[int]:
+def _disagreeing(steps: Sequence[Step], outcomes: list[Outcome | None], divided: Set[bytes]) -> set[int]:
     """The places of records that stand for steps of which not every copy is proved, or whose copies are of several keys
-    (spec, section 12.3); their other copies are set aside. Whoever could erase such a step by a line of his own, proved
-    by his own disclosure even, could choose what is left."""
+    or in several logs (`divided`; spec, section 12.3); their other copies are set aside. Whoever could erase such a
+    step by a line of his own, proved by his own disclosure even, could choose what is left."""
     unproved = {
         step.record.context
         for step, outcome in zip(steps, outcomes, strict=True)
         if outcome is None and step.outcome in COUNTED_AGAINST
-    } | _of_several_keys(steps, outcomes, disclosed)
+    } | divided
     copies: dict[bytes, list[int]] = defaultdict(list)
     for i, step in enumerate(steps):
         if outcomes[i] is None and step.record.context in unproved and step.record.marked:
@@ -324,15 +328,17 @@ def _disagreeing(steps: Sequence[Step], outcomes: list[Outcome | None], disclose
     return standing
 
 
-def _of_several_keys(steps: Sequence[Step], outcomes: list[Outcome | None], disclosed: Collection[str]) -> set[bytes]:
+def _of_several_keys(
+    steps: Sequence[Step], outcomes: list[Outcome | None], disclosed: Collection[str]
+) -> frozenset[bytes]:
     """Contexts of which records that count, or that take steps out, state a key that disclosed, and another."""
     if not disclosed:
-        return set()
+        return frozenset()
     keys: dict[bytes, set[str]] = defaultdict(set)
     for step, outcome in zip(steps, outcomes, strict=True):
         if outcome is None and (step.record.marked or step.record.enforced is False):
             keys[step.record.context].add(step.record.key_id)
-    return {context for context, ids in keys.items() if len(ids) > 1 and not ids.isdisjoint(disclosed)}
+    return frozenset([context for context, ids in keys.items() if len(ids) > 1 and not ids.isdisjoint(disclosed)])
 
 
 def _set_aside_copies(log: list[StepRecord], outcomes: list[Outcome | None]) -> None:

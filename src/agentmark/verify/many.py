@@ -14,8 +14,8 @@ for makes no difference to its price, so one that is named in one log is looked 
 """
 
 from array import array
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from functools import partial
 from math import log2
@@ -589,10 +589,12 @@ class Group:
     # Of these keys, those that were read by what their holders disclosed.
     disclosed: frozenset[str] = frozenset()
 
-    def sorted_out(self, payload_len: int | None, *, places: bool = False) -> SortedLog:
+    def sorted_out(
+        self, payload_len: int | None, *, places: bool = False, divided: Set[bytes] = frozenset()
+    ) -> SortedLog:
         """What judging it takes, under this payload length or its own. With `places`, what its records show of
         tampering is said as well: that needs their sessions and step numbers, beside what counts."""
-        intake = self.state.intake(payload_len, disclosed=self.disclosed)
+        intake = self.state.intake(payload_len, disclosed=self.disclosed, divided=divided)
         moved = tamper_findings([step.record for step in intake.steps]) if places else []
         return SortedLog.of(intake, name=self.name, files=self.files, tampering=(*moved, *erasure_findings(intake)))
 
@@ -613,7 +615,8 @@ def judge_roll(
     if payload_len is None and (claim is not None or verifier.keys.disclosed):
         # With disclosures too: lines of another length that somebody adds would choose which sessions are pooled.
         payload_len = commonest_length([survey([group.sorted_out(None) for group in ordered])])
-    part = HeldPart([group.sorted_out(payload_len, places=True) for group in ordered])
+    divided = frozenset() if payload_len is None else _divided(ordered, payload_len)
+    part = HeldPart([group.sorted_out(payload_len, places=True, divided=divided) for group in ordered])
     judged = judge_parts(verifier, [part], correction=correction, claim=claim, pools=pools, watch=watch)
     return Roll(
         by=by,
@@ -622,4 +625,18 @@ def judge_roll(
         questions=judged.questions,
         correction=correction,
         not_pooled=judged.not_pooled,
+    )
+
+
+def _divided(groups: Sequence[Group], payload_len: int) -> frozenset[bytes]:
+    """Contexts that several logs prove which do not prove the same ones. Whoever knows a disclosure puts records of his
+    choice into a file of its own: it would name whom they fit, and nothing would be missing from all files together.
+    A log that stands there twice, as a whole, is no choice."""
+    proved = [group.state.proved(payload_len, group.disclosed) if group.disclosed else frozenset() for group in groups]
+    places: dict[bytes, list[int]] = defaultdict(list)
+    for i, contexts in enumerate(proved):
+        for context in contexts:
+            places[context].append(i)
+    return frozenset(
+        [context for context, users in places.items() if any(proved[i] != proved[users[0]] for i in users[1:])]
     )

@@ -9,7 +9,7 @@ its numbers are the same. A state keeps what each record says, and whatever look
 length, copies of a step, sums of evidence) waits until all of them are here.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Set
 from typing import Self
 
 from agentmark.core.errors import StateError
@@ -49,10 +49,29 @@ class LogState:
             raise ValueError("log states that were read with other keys cannot be merged")
         self._steps += other._steps
 
-    def intake(self, payload_len: int | None = None, *, disclosed: Collection[str] = frozenset()) -> Intake:
+    def intake(
+        self,
+        payload_len: int | None = None,
+        *,
+        disclosed: Collection[str] = frozenset(),
+        divided: Set[bytes] = frozenset(),
+    ) -> Intake:
         """Which records count, now that all are here. `payload_len`: by default the one that most steps state.
-        `disclosed`: the keys that were read by disclosures (`Keyring.disclosed`)."""
-        return sort_out(self._steps, payload_len, disclosed=disclosed)
+        `disclosed`: the keys that were read by disclosures (`Keyring.disclosed`). `divided`: as `sort_out` has it."""
+        return sort_out(self._steps, payload_len, disclosed=disclosed, divided=divided)
+
+    def proved(self, payload_len: int, disclosed: Collection[str]) -> frozenset[bytes]:
+        """The contexts of records of this length that a disclosure proves."""
+        return frozenset(
+            [
+                step.record.context
+                for step in self._steps
+                if step.record.key_id in disclosed
+                and step.record.payload_len == payload_len
+                and step.record.marked
+                and step.outcome not in COUNTED_AGAINST
+            ]
+        )
 
     def to_bytes(self) -> bytes:
         """Magic, the check of the keys, the number of records; for each its outcome, its line of JSON, and its

@@ -20,10 +20,15 @@ _KINDS = (
 
 @dataclass(frozen=True, slots=True)
 class FoundLogs:
-    """The files to read, and what in the folders cannot be one, in sentences."""
+    """The files to read, and what in the folders cannot be one."""
 
     files: tuple[Path, ...]
-    passed_over: tuple[str, ...] = ()
+    faults: tuple[FileError, ...] = ()
+
+    @property
+    def passed_over(self) -> tuple[str, ...]:
+        """What cannot be read, in sentences."""
+        return tuple(map(str, self.faults))
 
 
 def log_files(paths: Iterable[Path]) -> list[Path]:
@@ -39,7 +44,7 @@ def find_logs(paths: Iterable[Path], *, skip_bad: bool = False) -> FoundLogs:
     A file that was named is handed on, whatever it is.
     """
     files: list[Path] = []
-    passed_over: list[str] = []
+    faults: list[FileError] = []
     for path in paths:
         if not path.is_dir():
             files.append(path)
@@ -50,10 +55,10 @@ def find_logs(paths: Iterable[Path], *, skip_bad: bool = False) -> FoundLogs:
         if not found.files and not found.faults:
             raise SettingError(str(path), "is a folder without any file in it or below it (hidden ones do not count)")
         files += sorted(found.files)
-        passed_over += map(str, found.faults)
+        faults += found.faults
     if not files:
-        raise SettingError("logs", f"nothing is left to read: {'; '.join(passed_over)}")
-    return FoundLogs(tuple(files), tuple(passed_over))
+        raise SettingError("logs", f"nothing is left to read: {'; '.join(map(str, faults))}")
+    return FoundLogs(tuple(files), tuple(faults))
 
 
 # A file or folder itself, whatever it is called.
