@@ -267,6 +267,7 @@ class _Exchange:
             if turn.is_open and is_readable:
                 is_readable = self._looked_at(reply, piece)
             await out.more(piece)
+        is_readable = is_readable and not reply.is_unreadable
         calls = self._call.read(reply) if is_readable and reply.is_finished else None
         # Said before the end is: a client that has the end may ask again at once.
         await self._write(Write(turn.outcome(calls)))

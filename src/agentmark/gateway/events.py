@@ -8,6 +8,7 @@ import msgspec
 # A line that grows longer than this is no event that anybody sends.
 MAX_LINE = 16 * 1024 * 1024
 _DONE = b"[DONE]"
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _decode = msgspec.json.Decoder().decode
 
 
@@ -19,11 +20,14 @@ class EventReader:
         self._begun: list[bytes] = []
         self._size = 0
         self._data: list[bytes] = []
+        # Whether the first line was read, which may begin with a mark.
+        self._has_line = False
         # Whether the line after the last event was seen, with which chat completions end.
         self.is_done = False
 
     def feed(self, piece: bytes) -> Iterator[dict[str, Any]]:
-        """The objects of the events that this piece completes. What is no JSON object is passed over."""
+        """The objects of the events that this piece completes. What is JSON and no object is passed over; a ValueError for
+        what is no JSON: it may be a call to whoever reads more leniently."""
         self._begun.append(piece)
         self._size += len(piece)
         if self._size > MAX_LINE:
@@ -34,6 +38,8 @@ class EventReader:
         if b"\r" in rest or any(b"\r" in line[:-1] for line in lines):
             lines, rest = _lines([*lines, rest])
         self._begun, self._size = [rest], len(rest)
+        if lines and not self._has_line:
+            lines[0], self._has_line = lines[0].removeprefix(_BYTE_ORDER_MARK), True
         for line in lines:
             if line.startswith(b"data:"):
                 self._data.append(line[5:].strip())
@@ -51,10 +57,12 @@ class EventReader:
         if data == _DONE:
             self.is_done = True
             return None
+        if not data:
+            return None
         try:
             event = _decode(data)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            return None
+            raise ValueError("an event that is no JSON") from None
         return event if isinstance(event, dict) else None
 
 
