@@ -7,6 +7,7 @@ import re
 import time
 from collections.abc import Awaitable, Callable, Coroutine, MutableMapping
 from typing import Any
+from urllib.parse import unquote
 
 from agentmark.gateway.callers import Caller, Callers
 from agentmark.gateway.deciding import Background, Deciding
@@ -29,15 +30,30 @@ OwnRoute = Callable[[Caller, bytes, Answering], Awaitable[None]]
 
 logger = logging.getLogger("agentmark.gateway")
 
-# The routes that decide, with and without the version, and where Azure has them.
 EXPIRE_EVERY_S = 3600.0
-_DECIDING = re.compile(r"(?:/openai)?(?:/v1)?(?:/openai/deployments/[^/]+)?(/chat/completions|/responses|/messages)")
+# The routes that decide: with and without a version, and behind whatever prefix a provider or a proxy has. Words that
+# say less than "chat/completions" stand at the beginning, or behind a version or Azure's deployment: threads have
+# messages too.
+_DECIDING = re.compile(
+    r"(?:/.*)?(/chat/completions)|(?:/openai|(?:/.*)?/v\d[^/]*)?(?:/openai/deployments/[^/]+)?(/responses|/messages)"
+)
+# What servers leave out of a path, or off its parts, before they look for a route.
+_PARAMETERS = re.compile(r";[^/]*")
+_NOTHING = re.compile(r"/(?:\.?/)+|/\.?$")
 
 
 def api_at(method: str, path: str) -> Api | None:
-    """The API of a deciding route; None for every other."""
-    found = _DECIDING.fullmatch(path) if method == "POST" else None
-    return None if found is None else APIS[f"/v1{found[1]}"]
+    """The API of a deciding route; None for every other. A path that some server may read as such a route is one: it is
+    sent on as it was written, and an agent would go unmarked without a word (law L12)."""
+    if method != "POST":
+        return None
+    found = _DECIDING.fullmatch(path) or _DECIDING.fullmatch(_as_servers_read(path))
+    return None if found is None else APIS[f"/v1{found[1] or found[2]}"]
+
+
+def _as_servers_read(path: str) -> str:
+    plain = _PARAMETERS.sub("", unquote(path)).lower().strip(" \t\0")
+    return _NOTHING.sub("/", plain + "/").removesuffix("/")
 
 
 class Gateway:

@@ -23,7 +23,7 @@ from agentmark.gateway.errors import GatewayError
 from agentmark.gateway.exchange import Answering, Asked
 from agentmark.gateway.headers import for_upstream
 from agentmark.gateway.memory import StoredMemory, decision_of, kept_place
-from agentmark.gateway.metrics import Metrics, Names
+from agentmark.gateway.metrics import NO_NAME, Metrics, Names
 from agentmark.gateway.relay import relay, url_at
 from agentmark.gateway.sessions import Retry, session_of, step_of
 from agentmark.gateway.settings import Settings
@@ -58,8 +58,10 @@ class Deciding:
     async def answer(self, asked: Asked, api: Api, caller: Caller, raw: bytes, out: Answering) -> None:
         credential = self.callers.credential(caller)
         body = _object(raw)
-        model = self.names.of(None if body is None else body.get("model"))
-        way = self.settings.way(asked.path, model)
+        named = None if body is None else body.get("model")
+        # Rules go by what the client said, not by its label in the counts: those are bounded, and others share them.
+        way = self.settings.way(asked.path, named if isinstance(named, str) and named else NO_NAME)
+        model = self.names.of(named)
         url = url_at(way.upstream, asked.target)
         reason = "the request is no JSON object" if body is None else None
         if way.mode == "off":

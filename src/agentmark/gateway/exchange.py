@@ -51,8 +51,10 @@ class Asked:
         return first(self.headers, b"transfer-encoding") is not None or (length is not None and length != b"0")
 
     def check(self) -> None:
-        """Refuse what cannot be sent on, before it is read: a body that says it is too large, and a path that would not
-        stay where it is put at the upstream."""
+        """Refuse what cannot be sent on, before it is read: a body that says it is too large, a path that would not stay
+        where it is put at the upstream, and a method that shows all that the upstream is sent."""
+        if self.method == "TRACE":
+            raise GatewayError(405, "TRACE is not passed on", "bad method")
         if not self.path.startswith("/") or (".." in unquote(self.path) and _DOTS.search(unquote(self.path))):
             raise GatewayError(400, "the path of the request is none, or climbs", "bad path")
         length = first(self.headers, b"content-length") or b"0"

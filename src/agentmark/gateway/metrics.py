@@ -21,6 +21,8 @@ from agentmark.record import StepRecord
 # Models that are told apart; what clients name beyond is counted together, or they could fill the memory with names.
 MAX_NAMES = 200
 OTHER_NAME = "(other)"
+# A request that names none.
+NO_NAME = "none"
 _BUCKETS = (0.0005, 0.001, 0.002, 0.003, 0.005, 0.01, 0.02, 0.05, 0.1, 0.5, 1, 5, 30)
 # Where workers share their counts.
 SHARED = "PROMETHEUS_MULTIPROC_DIR"
@@ -34,7 +36,7 @@ class Names:
         self._known: set[str] = set()
 
     def of(self, text: object) -> str:
-        name = one_line(text, 100) if isinstance(text, str) and text else "none"
+        name = one_line(text, 100) if isinstance(text, str) and text else NO_NAME
         if name in self._known:
             return name
         if len(self._known) >= self._most:
