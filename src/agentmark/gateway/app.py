@@ -11,8 +11,8 @@ from urllib.parse import unquote
 
 from agentmark.gateway.callers import Caller, Callers
 from agentmark.gateway.deciding import Background, Deciding
-from agentmark.gateway.errors import ClientGoneError, GatewayError
-from agentmark.gateway.exchange import Answering, Asked, Receive, Scope, Send
+from agentmark.gateway.errors import ClientGoneError, GatewayError, broken_off
+from agentmark.gateway.exchange import Answering, Asked, Receive, Scope, Send, knows_chunks
 from agentmark.gateway.headers import for_upstream
 from agentmark.gateway.limits import Limit
 from agentmark.gateway.metrics import GatewayLedger, Metrics, Names
@@ -128,7 +128,7 @@ class Gateway:
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         settings = self.settings
         asked = Asked(scope, receive, most=settings.max_request, patience_s=settings.receive_s)
-        out = Answering(send, knows_chunks=scope.get("http_version") != "1.0")
+        out = Answering(send, knows_chunks=knows_chunks(scope), most=settings.max_reply)
         own = self._own_routes.get(asked.path) if asked.method in ("GET", "HEAD") else None
         if own is not None:
             await own(out)
@@ -150,7 +150,9 @@ class Gateway:
             self.metrics.errors.labels("client gone").inc()
         except BrokenReplyError:
             self.metrics.errors.labels("upstream broke off").inc()
-            raise
+            if out.is_begun:
+                raise
+            await self._refuse(broken_off(), asked, out)
         finally:
             self.metrics.in_flight.dec()
             self.metrics.requests.labels(route, str(out.status or 0)).inc()

@@ -19,7 +19,7 @@ from agentmark.elicit.errors import ElicitationError
 from agentmark.elicit.proposals import METHOD
 from agentmark.gateway.call import GatewayCall
 from agentmark.gateway.callers import Caller, Callers, meta_of
-from agentmark.gateway.errors import GatewayError
+from agentmark.gateway.errors import GatewayError, broken_off
 from agentmark.gateway.exchange import Answering, Asked
 from agentmark.gateway.headers import for_upstream
 from agentmark.gateway.memory import StoredMemory, decision_of, kept_place
@@ -294,7 +294,7 @@ class _Exchange:
         if not self._out.is_begun:
             await self._out.start(reply.status, reply.headers)
             await self._out.more(bytes(reply.content))
-        raise GatewayError(502, "the upstream's reply broke off", "upstream broke off")
+        raise broken_off()
 
     def _settle(self) -> None:
         """When all is over: a decision whose reply did not come whole to the client takes no part in the evidence."""

@@ -66,5 +66,10 @@ class GatewayError(AgentMarkError):
         return json.dumps({"error": error}).encode()
 
 
+def broken_off() -> GatewayError:
+    """The upstream's reply did not come to its end."""
+    return GatewayError(502, "the upstream's reply broke off", "upstream broke off")
+
+
 class ClientGoneError(AgentMarkError):
     """Whoever asked has hung up. There is nobody to answer."""

@@ -26,8 +26,8 @@ class EventReader:
         self.is_done = False
 
     def feed(self, piece: bytes) -> Iterator[dict[str, Any]]:
-        """The objects of the events that this piece completes. JSON that is no object is passed over. What is no JSON is
-        a ValueError: to whoever reads more leniently, it may be a call."""
+        """The objects of the events that this piece completes. JSON that is no object is passed over. What is no JSON
+        is a ValueError: to whoever reads more leniently, it may be a call."""
         self._begun.append(piece)
         self._size += len(piece)
         if self._size > MAX_LINE:
