@@ -28,6 +28,9 @@ def test_a_request_with_the_same_name_has_the_same_answer(tmp_path: Path) -> Non
             # Another request under the same name is another request.
             assert running.ask(CHAT, chat_body(Errand(2)), headers=named).status == 200
             assert running.ask(CHAT, body, headers={"idempotency-key": "two"}).status == 200
+            # And it does not hide the first.
+            assert running.ask(CHAT, body, headers=named).content == first.content
+            assert running.count("agentmark_replayed_total") == 2
     assert again.content == first.content
     assert again.headers["content-type"] == first.headers["content-type"]
     assert len(running.records()) == 3

@@ -7,13 +7,13 @@ import re
 import time
 from collections.abc import Awaitable, Callable, Coroutine, MutableMapping
 from typing import Any
-from urllib.parse import unquote
+from urllib.parse import unquote, unquote_to_bytes
 
 from agentmark.gateway.callers import Caller, Callers
 from agentmark.gateway.deciding import Background, Deciding
 from agentmark.gateway.errors import ClientGoneError, GatewayError, broken_off
 from agentmark.gateway.exchange import Answering, Asked, Receive, Scope, Send, knows_chunks
-from agentmark.gateway.headers import for_upstream
+from agentmark.gateway.headers import API_KEY_BEGINNING, for_upstream
 from agentmark.gateway.limits import Limit
 from agentmark.gateway.metrics import GatewayLedger, Metrics, Names
 from agentmark.gateway.relay import relay, url_at
@@ -162,6 +162,8 @@ class Gateway:
         caller = await self._caller(asked)
         with caller.limit.one():
             asked.check()
+            if caller.who is not None and API_KEY_BEGINNING in unquote_to_bytes(asked.target):
+                raise GatewayError(400, "an API key of the gateway's stands in the path or the query", "key in path")
             if own_route is not None:
                 await own_route(caller, await asked.whole(), out)
                 return
