@@ -103,11 +103,21 @@ class GatewayLedger(Ledger):
             self._metrics.steps.labels("marked", model).inc()
 
     def unmarked(self, reason: str, model: str, fault: str | None = None) -> None:
-        super().unmarked(reason, model, fault)
+        # A fault may quote what the model said; the reason never does.
+        super().unmarked(reason, model)
         self._metrics.steps.labels("unmarked", model).inc()
         # Numbers in a reason would make a time series of each.
         self._metrics.unmarked.labels(re.sub(r"\d+", "0", reason), model).inc()
 
+    def fell_back(self, what: str, model: str, why: str) -> None:
+        super().fell_back(what, model, _without_words(why))
+
     def _count(self, outcome: str, model: str) -> None:
         super()._count(outcome, model)
         self._metrics.steps.labels(outcome, model).inc()
+
+
+def _without_words(why: str) -> str:
+    """A status, or the kind of an error: the rest may quote a reply, and a log line never does."""
+    found = re.match(r"HTTP \d{3}\b|[A-Za-z]+(?=\()", why)
+    return found[0] if found else "its records say what was wrong"
