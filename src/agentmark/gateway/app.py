@@ -82,6 +82,7 @@ class Gateway:
         )
         self.sidecar = Sidecar(settings, self.callers, self.store, self.metrics, names=names)
         self._expiring: asyncio.Task[None] | None = None
+        self._checking: asyncio.Task[None] | None = None
         self._limit = Limit(concurrent=settings.max_concurrent, status=503)
         self._own_routes = {"/healthz": self._health, "/readyz": self._ready, "/metrics": self._metrics}
 
@@ -199,8 +200,11 @@ class Gateway:
         await _say(out, 200, {"status": "ok"})
 
     async def _ready(self, out: Answering) -> None:
+        if self._checking is None or self._checking.done():
+            # One for all that ask at once: whoever asks needs no key, and must not fill the store's line.
+            self._checking = asyncio.create_task(self.store.check())
         try:
-            await self.store.check()
+            await asyncio.shield(self._checking)
         except StoreError as error:
             await _say(out, 503, {"status": "not ready", "store": error.fault})
             return

@@ -4,7 +4,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Coroutine, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 from uuid import uuid4
 
@@ -22,6 +22,7 @@ from agentmark.gateway.callers import Caller, Callers, meta_of
 from agentmark.gateway.errors import GatewayError, broken_off
 from agentmark.gateway.exchange import Answering, Asked
 from agentmark.gateway.headers import for_upstream
+from agentmark.gateway.limits import InTurn
 from agentmark.gateway.memory import StoredMemory, decision_of, kept_place
 from agentmark.gateway.metrics import NO_NAME, Metrics, Names
 from agentmark.gateway.relay import relay, url_at
@@ -54,6 +55,7 @@ class Deciding:
     names: Names
     background: "Background"
     telemetry: Telemetry
+    named: InTurn = field(default_factory=InTurn)
 
     async def answer(self, asked: Asked, api: Api, caller: Caller, raw: bytes, out: Answering) -> None:
         credential = self.callers.credential(caller)
@@ -134,6 +136,14 @@ class _Exchange:
         out.on_start = self._note_first_byte
 
     async def go(self) -> None:
+        if not self._retry.is_named or self._retry.key is None:
+            await self._go()
+            return
+        # Asked again while the first is still answered, it is the same request: it waits, and gets the same.
+        async with self._deciding.named.one((self._caller.tenant, self._retry.key)):
+            await self._go()
+
+    async def _go(self) -> None:
         try:
             if await self._is_replayed():
                 return
