@@ -145,6 +145,8 @@ def test_it_says_what_it_is_told_wrong_before_it_listens(tmp_path: Path) -> None
     for wrong, name in (
         ({"upstream": "host"}, "upstream"),
         ({"upstream": "https://me:secret@host"}, "upstream"),
+        ({"upstream": "https://host/v1\r\nX-Admin: 1"}, "upstream"),
+        ({"upstream": "https://host/a b"}, "upstream"),
         ({"host": "0.0.0.0"}, "host"),
         ({"identity": None}, "identity"),
         ({"samples": 1}, "count"),

@@ -196,6 +196,16 @@ def test_statuses_that_http_does_not_have_are_a_bad_gateway(tmp_path: Path) -> N
             assert running.records() == []
 
 
+@pytest.mark.parametrize("encoding", ["gzip, chunked", "gzip", "identity"])
+def test_a_reply_whose_encoding_ends_here_is_not_passed_on_without_it(encoding: str, tmp_path: Path) -> None:
+    head = f"HTTP/1.1 200 OK\r\nConnection: close\r\nTransfer-Encoding: {encoding}\r\n\r\n".encode()
+    with (
+        RawUpstream(lambda _: head + b"2\r\n{}\r\n0\r\n\r\n") as upstream,
+        gateway(tmp_path, upstream.root_url) as running,
+    ):
+        assert running.ask("/v1/files").status == 502
+
+
 def test_an_answer_without_a_body_may_say_how_long_another_would_be(tmp_path: Path) -> None:
     answer = b"HTTP/1.1 304 Not Modified\r\nContent-Length: 100\r\nETag: x\r\n\r\n"
     with RawUpstream(lambda _: answer) as upstream, gateway(tmp_path, upstream.root_url) as running:

@@ -191,7 +191,9 @@ def check_upstream(upstream: str) -> None:
         _ = parts.port
     except ValueError:
         parts = urlsplit("")
-    if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
+    # What is no plain text would be passed over by whoever takes the URL apart, and stand in each request all the same.
+    is_plain = upstream.isprintable() and " " not in upstream
+    if not is_plain or parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
         raise SettingError("upstream", "is no URL such as https://api.openai.com (or fake:)")
     if parts.username is not None or parts.password is not None:
         raise SettingError("upstream", "holds a credential; clients send theirs, or tenants have one")
