@@ -8,8 +8,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 from uuid import uuid4
 
-import msgspec
-
 from agentmark.core.errors import AgentMarkError
 from agentmark.decide.decision import Run
 from agentmark.decide.desk import Desk
@@ -22,6 +20,7 @@ from agentmark.gateway.callers import Caller, Callers, meta_of
 from agentmark.gateway.errors import GatewayError, broken_off
 from agentmark.gateway.exchange import Answering, Asked
 from agentmark.gateway.headers import for_upstream
+from agentmark.gateway.json_text import TooManyPartsError, json_value, model_in
 from agentmark.gateway.limits import InTurn
 from agentmark.gateway.memory import StoredMemory, decision_of, kept_place
 from agentmark.gateway.metrics import NO_NAME, Metrics, Names
@@ -40,7 +39,6 @@ logger = logging.getLogger("agentmark.gateway")
 
 # For how long a decision is the answer to a client that asks again.
 RETRY_S = 900.0
-_decode = msgspec.json.Decoder().decode
 
 
 @dataclass(slots=True)
@@ -59,13 +57,12 @@ class Deciding:
 
     async def answer(self, asked: Asked, api: Api, caller: Caller, raw: bytes, out: Answering) -> None:
         credential = self.callers.credential(caller)
-        body = _object(raw)
-        named = None if body is None else body.get("model")
+        body, reason = _object(raw)
+        named = model_in(raw) if body is None else body.get("model")
         # Rules go by what the client said, not by its label in the counts: those are bounded, and others share them.
         way = self.settings.way(asked.path, named if isinstance(named, str) and named else NO_NAME)
         model = self.names.of(named)
         url = url_at(way.upstream, asked.target)
-        reason = "the request is no JSON object" if body is None else None
         if way.mode == "off":
             reason = "marking is off here"
         if body is not None and reason is None:
@@ -375,9 +372,12 @@ class Background:
             await asyncio.gather(*self._tasks, return_exceptions=True)
 
 
-def _object(raw: bytes) -> Mapping[str, Any] | None:
+def _object(raw: bytes) -> tuple[Mapping[str, Any] | None, str | None]:
+    """What a request says; or why it is not read."""
     try:
-        found = _decode(raw)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return None
-    return found if isinstance(found, dict) else None
+        found = json_value(raw)
+    except TooManyPartsError:
+        return None, "the request has more parts than are read"
+    except ValueError:
+        found = None
+    return (found, None) if isinstance(found, dict) else (None, "the request is no JSON object")

@@ -3,13 +3,12 @@
 from collections.abc import Iterator
 from typing import Any
 
-import msgspec
+from agentmark.gateway.json_text import json_value
 
 # A line that grows longer than this is no event that anybody sends.
 MAX_LINE = 16 * 1024 * 1024
 _DONE = b"[DONE]"
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-_decode = msgspec.json.Decoder().decode
 
 
 class EventReader:
@@ -59,10 +58,7 @@ class EventReader:
             return None
         if not data:
             return None
-        try:
-            event = _decode(data)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            raise ValueError("an event that is no JSON") from None
+        event = json_value(data)
         return event if isinstance(event, dict) else None
 
 

@@ -119,5 +119,5 @@ class GatewayLedger(Ledger):
 
 def _without_words(why: str) -> str:
     """A status, or the kind of an error: the rest may quote a reply, and a log line never does."""
-    found = re.match(r"HTTP \d{3}\b|[A-Za-z]+(?=\()", why)
+    found = re.match(r"HTTP \d{3}\b|[A-Za-z]+Error\b", why)
     return found[0] if found else "its records say what was wrong"

@@ -16,14 +16,13 @@ from collections.abc import Mapping
 from typing import Any
 from uuid import uuid4
 
-import msgspec
-
 from agentmark.core.canonical import is_unicode
 from agentmark.decide.decision import Decision, Run
 from agentmark.elicit.situation import Elicitation, whole
 from agentmark.gateway.callers import Caller, Callers, meta_of
 from agentmark.gateway.errors import GatewayError
 from agentmark.gateway.exchange import Answering
+from agentmark.gateway.json_text import json_value
 from agentmark.gateway.memory import decision_of
 from agentmark.gateway.metrics import Metrics, Names
 from agentmark.gateway.sessions import MAX_SESSION_LEN
@@ -170,8 +169,8 @@ def _retry_key(request: str) -> str:
 
 def _object(raw: bytes) -> Mapping[str, Any]:
     try:
-        found = msgspec.json.decode(raw)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        found = json_value(raw)
+    except ValueError:
         found = None
     if not isinstance(found, dict):
         raise _bad("the body is no JSON object")

@@ -6,16 +6,14 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import msgspec
-
 from agentmark.gateway.client import Client, LostError, Response, SilentError
 from agentmark.gateway.errors import GatewayError
 from agentmark.gateway.events import EventReader
 from agentmark.gateway.headers import Headers, first, for_client
+from agentmark.gateway.json_text import json_value
 from agentmark.gateway.replies import has_failed, is_of_another_choice
 from agentmark.wire.apis import Api, ReplyStream
 
-_decode = msgspec.json.Decoder().decode
 _GZIP = b"\x1f"
 
 
@@ -156,10 +154,7 @@ class Reply:
     def parsed(self) -> Mapping[str, Any]:
         """A whole reply as the API's JSON. A ValueError if it is none."""
         if self._parsed is None:
-            try:
-                found = _decode(self.decoded())
-            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, zlib.error):
-                raise ValueError("a reply that is no JSON") from None
+            found = json_value(self.decoded())
             if not isinstance(found, dict):
                 raise ValueError("a reply that is no JSON object")
             self._parsed = found
@@ -233,6 +228,9 @@ class _Unpacking:
         if not self._is_known:
             raise ValueError("a reply in an encoding that was not asked for")
         if self._inflating is None:
+            self._left -= len(piece)
+            if self._left < 0:
+                raise ValueError("a reply larger than the limit")
             return piece
         unpacked = []
         while piece:
