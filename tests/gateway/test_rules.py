@@ -13,6 +13,7 @@ from running import gateway
 
 from agentmark.gateway.app import api_at
 from agentmark.gateway.metrics import MAX_NAMES
+from agentmark.gateway.settings import Rule, Settings
 from agentmark.testing import Errand
 
 # What one server or another takes for the route of chat completions.
@@ -65,6 +66,14 @@ def test_a_path_passes_as_it_was_written_and_is_marked(tmp_path: Path) -> None:
             running.ask(path, chat_body(Errand(1)))
         assert [asked.split(b" ")[1].decode() for asked in upstream.requests[::4]] == list(SPELLINGS)
         assert [record.marked for record in running.records()] == [True] * len(SPELLINGS)
+
+
+@pytest.mark.parametrize("path", ["/v1/files/a", "//v1/files/a", "/v1/./files/a", "/v1/%66iles/a", "/v1;x/files/a"])
+def test_a_rule_is_not_evaded_by_another_spelling(path: str) -> None:
+    rule = Rule(path="/v1/files*", upstream="https://files.example")
+    settings = Settings(upstream="https://usual.example", identity="a", rules=(rule,))
+    assert settings.way(path, "").upstream == "https://files.example"
+    assert settings.way("/v1/models", "").upstream == "https://usual.example"
 
 
 def test_the_credential_of_the_upstream_is_not_shown_by_trace(tmp_path: Path) -> None:

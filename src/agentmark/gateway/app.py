@@ -7,7 +7,7 @@ import re
 import time
 from collections.abc import Awaitable, Callable, Coroutine, MutableMapping
 from typing import Any
-from urllib.parse import unquote, unquote_to_bytes
+from urllib.parse import unquote_to_bytes
 
 from agentmark.gateway.callers import Caller, Callers
 from agentmark.gateway.deciding import Background, Deciding
@@ -16,6 +16,7 @@ from agentmark.gateway.exchange import Answering, Asked, Receive, Scope, Send, k
 from agentmark.gateway.headers import API_KEY_BEGINNING, for_upstream
 from agentmark.gateway.limits import Limit
 from agentmark.gateway.metrics import GatewayLedger, Metrics, Names
+from agentmark.gateway.paths import as_servers_read
 from agentmark.gateway.relay import relay, url_at
 from agentmark.gateway.settings import Settings
 from agentmark.gateway.sidecar import Sidecar
@@ -37,9 +38,6 @@ EXPIRE_EVERY_S = 3600.0
 _DECIDING = re.compile(
     r"(?:/.*)?(/chat/completions)|(?:/openai|(?:/.*)?/v\d[^/]*)?(?:/openai/deployments/[^/]+)?(/responses|/messages)"
 )
-# What servers leave out of a path, or off its parts, before they look for a route.
-_PARAMETERS = re.compile(r";[^/]*")
-_NOTHING = re.compile(r"/(?:\.?/)+|/\.?$")
 
 
 def api_at(method: str, path: str) -> Api | None:
@@ -47,13 +45,8 @@ def api_at(method: str, path: str) -> Api | None:
     sent on as it was written, and an agent would go unmarked without a word (law L12)."""
     if method != "POST":
         return None
-    found = _DECIDING.fullmatch(path) or _DECIDING.fullmatch(_as_servers_read(path))
+    found = _DECIDING.fullmatch(path) or _DECIDING.fullmatch(as_servers_read(path).lower())
     return None if found is None else APIS[f"/v1{found[1] or found[2]}"]
-
-
-def _as_servers_read(path: str) -> str:
-    plain = _PARAMETERS.sub("", unquote(path)).lower().strip(" \t\0")
-    return _NOTHING.sub("/", plain + "/").removesuffix("/")
 
 
 class Gateway:

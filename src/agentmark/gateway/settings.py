@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 from agentmark.elicit.proposals import DEFAULT_COUNT, Granularity, Proposals
 from agentmark.errors import SettingError
 from agentmark.files import read_small_file
+from agentmark.gateway.paths import as_servers_read
 
 Mode = Literal["proposals", "stated", "off"]
 Fail = Literal["open", "closed"]
@@ -63,7 +64,9 @@ class Rule:
     warm_cache: bool | None = None
 
     def is_for(self, path: str, model: str) -> bool:
-        return fnmatchcase(path, self.path) and fnmatchcase(model, self.model)
+        if not fnmatchcase(model, self.model):
+            return False
+        return fnmatchcase(path, self.path) or fnmatchcase(as_servers_read(path), self.path)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
