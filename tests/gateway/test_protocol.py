@@ -237,13 +237,13 @@ def test_a_body_that_comes_byte_by_byte_is_not_waited_for(path: str, tmp_path: P
     """It would hold a place among the requests at once, for as long as its sender likes."""
     with (
         RawUpstream(lambda _: http_answer(b"{}")) as upstream,
-        gateway(tmp_path, upstream.root_url, "--receive-s", "0.5") as running,
+        gateway(tmp_path, upstream.root_url, "--receive-s", "1.5") as running,
         connect(running) as connection,
     ):
         connection.sendall(post(path=path, body=b" " * 100_000)[: -100_000 + 1])
         connection.setblocking(False)
         heard = b""
-        for _ in range(60):
+        for _ in range(100):
             time.sleep(0.1)
             with suppress(BlockingIOError):
                 heard = connection.recv(65536)
@@ -254,9 +254,9 @@ def test_a_body_that_comes_byte_by_byte_is_not_waited_for(path: str, tmp_path: P
         with connect(running) as other:
             body = b"{}" + b" " * 40_000
             request = post("Connection: close", path=path, body=body)
-            for at in range(0, len(request), 5000):
-                other.sendall(request[at : at + 5000])
-                time.sleep(0.1)
+            for at in range(0, len(request), 8000):
+                other.sendall(request[at : at + 8000])
+                time.sleep(0.4)
             assert b" 200 " in other.recv(65536)
 
 
