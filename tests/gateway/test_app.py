@@ -1,4 +1,5 @@
 import argparse
+import asyncio
 import gzip
 import json
 import signal
@@ -6,8 +7,10 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import MutableMapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
@@ -16,8 +19,10 @@ pytest.importorskip("uvicorn")
 
 from loopback_client import CHAT, MESSAGES, chat_body, messages_body
 from raw_upstream import RawUpstream, http_answer
-from running import IDENTITY, eventually, gateway
+from running import IDENTITY, KEY, eventually, gateway
 
+from agentmark.gateway.app import Gateway
+from agentmark.gateway.settings import Settings
 from agentmark.testing import Errand, RefusingProvider
 
 
@@ -140,6 +145,8 @@ def test_it_says_what_it_is_told_wrong_before_it_listens(tmp_path: Path) -> None
     for wrong, name in (
         ({"upstream": "host"}, "upstream"),
         ({"upstream": "https://me:secret@host"}, "upstream"),
+        ({"upstream": "https://host/v1\r\nX-Admin: 1"}, "upstream"),
+        ({"upstream": "https://host/a b"}, "upstream"),
         ({"host": "0.0.0.0"}, "host"),
         ({"identity": None}, "identity"),
         ({"samples": 1}, "count"),
@@ -262,3 +269,37 @@ def test_what_is_added_is_told_by_model(tmp_path: Path) -> None:
         for model in ("one", "two"):
             for name in ("agentmark_added_seconds_count", "agentmark_steps_total", "agentmark_tokens_total"):
                 assert running.count(name, model=model) >= 1, name
+
+
+def test_whoever_asks_whether_it_is_ready_fills_no_line(tmp_path: Path) -> None:
+    """No key is asked for there: thousands who ask while the store is slow are one question to it."""
+    checks: list[None] = []
+
+    async def check() -> None:
+        checks.append(None)
+        await asyncio.sleep(0.1)
+
+    async def ask(app: Gateway) -> int:
+        statuses: list[int] = []
+
+        async def send(message: MutableMapping[str, Any]) -> None:
+            statuses.append(message.get("status", 0))
+
+        async def receive() -> MutableMapping[str, Any]:
+            return {"type": "http.disconnect"}
+
+        scope = {"type": "http", "method": "GET", "path": "/readyz", "raw_path": b"/readyz", "headers": []}
+        await app(scope, receive, send)
+        return statuses[0]
+
+    async def work() -> list[int]:
+        app = Gateway(settings)
+        app.store.check = check  # type: ignore[method-assign]
+        return await asyncio.gather(*[ask(app) for _ in range(100)])
+
+    KEY.save(tmp_path / "key.json")
+    settings = Settings(
+        upstream="http://127.0.0.1:9", key=str(tmp_path / "key.json"), identity=IDENTITY, store=str(tmp_path / "s.db")
+    )
+    assert asyncio.run(work()) == [200] * 100
+    assert len(checks) == 1

@@ -4,7 +4,8 @@ pytest.importorskip("httptools")
 
 from loopback_client import chat_body, messages_body, responses_body
 
-from agentmark.gateway.call import GatewayCall, _is_reply
+from agentmark.gateway.call import GatewayCall
+from agentmark.gateway.replies import is_reply
 from agentmark.gateway.upstream import Target, Upstreams
 from agentmark.testing import Errand
 from agentmark.wire import anthropic_messages, openai_chat, openai_responses
@@ -54,4 +55,4 @@ def test_what_leaves_nothing_to_decide_is_said() -> None:
     ],
 )
 def test_a_body_that_is_no_reply_is_not_taken_for_an_answer(api: Api, body: dict[str, object], is_one: bool) -> None:
-    assert _is_reply(api, body) is is_one
+    assert is_reply(api, body) is is_one

@@ -226,3 +226,89 @@ def test_who_hangs_up_ends_other_calls_too(tmp_path: Path) -> None:
             assert begun.wait(10)
         assert ended.wait(10), "the upstream is still asked"
         assert eventually(lambda: running.count("agentmark_errors_total", reason="client gone") == 1)
+
+
+def in_flight(running: Running) -> float:
+    return running.count("agentmark_in_flight")
+
+
+@pytest.mark.parametrize("path", [CHAT, "/v1/files"])
+def test_a_body_that_comes_byte_by_byte_is_not_waited_for(path: str, tmp_path: Path) -> None:
+    """It would hold a place among the requests at once, for as long as its sender likes."""
+    with (
+        RawUpstream(lambda _: http_answer(b"{}")) as upstream,
+        gateway(tmp_path, upstream.root_url, "--receive-s", "1.5") as running,
+        connect(running) as connection,
+    ):
+        connection.sendall(post(path=path, body=b" " * 100_000)[: -100_000 + 1])
+        connection.setblocking(False)
+        heard = b""
+        for _ in range(100):
+            time.sleep(0.1)
+            with suppress(BlockingIOError):
+                heard = connection.recv(65536)
+                break
+            connection.send(b" ")
+        assert b" 408 " in heard
+        # One that comes in time may take longer than that in all.
+        with connect(running) as other:
+            body = b"{}" + b" " * 40_000
+            request = post("Connection: close", path=path, body=body)
+            for at in range(0, len(request), 8000):
+                other.sendall(request[at : at + 8000])
+                time.sleep(0.4)
+            assert b" 200 " in other.recv(65536)
+
+
+def test_a_client_that_does_not_read_is_not_waited_for(tmp_path: Path) -> None:
+    with (
+        RawUpstream(lambda _: http_answer(b"x" * 20_000_000)) as upstream,
+        gateway(tmp_path, upstream.root_url, "--receive-s", "0.5") as running,
+        connect(running) as connection,
+    ):
+        connection.sendall(b"GET /v1/files/a HTTP/1.1\r\nHost: x\r\n\r\n")
+        assert eventually(lambda: len(upstream.requests) == 1)
+        assert eventually(lambda: in_flight(running) == 0)
+        assert running.count("agentmark_errors_total", reason="client gone") == 1
+
+
+def test_what_has_no_end_is_not_collected_for_an_older_client(tmp_path: Path) -> None:
+    endless = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+    endless += (b"10000\r\n" + b"x" * 65536 + b"\r\n") * 400
+    with (
+        RawUpstream(lambda _: endless) as upstream,
+        gateway(tmp_path, upstream.root_url, "--max-reply", "1000000") as running,
+    ):
+        answer = said(running, b"GET /v1/files/a HTTP/1.0\r\n\r\n")
+        assert answer.startswith(b"HTTP/1.1 502 ")
+        assert b"x-agentmark-error: reply too large" in answer
+
+
+def test_a_reply_that_breaks_off_is_a_bad_gateway_to_an_older_client(tmp_path: Path) -> None:
+    broken = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n3\r\nabc\r\n"
+    with RawUpstream(lambda _: broken) as upstream, gateway(tmp_path, upstream.root_url) as running:
+        answer = said(running, b"GET /v1/models HTTP/1.0\r\n\r\n")
+        assert answer.startswith(b"HTTP/1.1 502 ")
+        assert b"x-agentmark-error: upstream broke off" in answer
+
+
+@pytest.mark.parametrize(
+    ("version", "encoding"), [("1.1", "gzip, chunked"), ("1.1", "chunked, chunked"), ("1.0", "chunked")]
+)
+def test_a_body_whose_encoding_ends_here_is_not_passed_on_without_it(
+    version: str, encoding: str, tmp_path: Path
+) -> None:
+    with RawUpstream(lambda _: http_answer(b"{}")) as upstream, gateway(tmp_path, upstream.root_url) as running:
+        head = f"POST /v1/files HTTP/{version}\r\nHost: x\r\nConnection: close\r\nTransfer-Encoding: {encoding}\r\n\r\n"
+        answer = said(running, head.encode() + b"2\r\n{}\r\n0\r\n\r\n")
+        assert answer.startswith((b"HTTP/1.1 501 ", b"HTTP/1.1 400 "))
+        assert upstream.requests == []
+
+
+def test_what_is_for_this_hop_stays_here_beside_an_offer_too(tmp_path: Path) -> None:
+    with RawUpstream(lambda _: http_answer(b"{}")) as upstream, gateway(tmp_path, upstream.root_url) as running:
+        head = (
+            b"GET /v1/models HTTP/1.1\r\nHost: x\r\nConnection: Upgrade, close, X-Hop\r\nUpgrade: h2c\r\nX-Hop: 1\r\n"
+        )
+        assert b" 200 " in said(running, head + b"\r\n")
+        assert b"x-hop" not in upstream.requests[0]

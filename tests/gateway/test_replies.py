@@ -12,7 +12,7 @@ import pytest
 
 pytest.importorskip("uvicorn")
 
-from loopback_client import CHAT, chat_body
+from loopback_client import CHAT, RESPONSES, chat_body, responses_body
 from raw_upstream import RawUpstream, http_answer
 from running import gateway
 
@@ -36,10 +36,21 @@ def stream_of(name: str, *, end: str = "\n", is_done: bool = True, last: str = "
     return "".join([f"data: {event}{end}{end}" for event in events]).encode()
 
 
+def calls_at_once(name: str) -> bytes:
+    """The same without the event that only names the role."""
+    return stream_of(name).partition(b"\n\n")[2]
+
+
 def reply_of(name: str) -> bytes:
     call = {"id": "c", "type": "function", "function": {"name": name, "arguments": "{}"}}
     message = {"role": "assistant", "content": None, "tool_calls": [call]}
     return json.dumps({"choices": [{"index": 0, "message": message, "finish_reason": "tool_calls"}]}).encode()
+
+
+def older_reply_of(name: str) -> bytes:
+    """As it was before a message could make several calls; some servers still say it so."""
+    message = {"role": "assistant", "content": None, "function_call": {"name": name, "arguments": "{}"}}
+    return json.dumps({"choices": [{"index": 0, "message": message, "finish_reason": "function_call"}]}).encode()
 
 
 def chunked(body: bytes, *headers: str, size: int = 7, status: str = "200 OK") -> bytes:
@@ -66,7 +77,22 @@ MARKED: dict[str, tuple[bool, Callable[[str], tuple[bytes, tuple[str, ...]]]]] =
     "packed in two": (False, lambda name: (in_two(gzip.compress, reply_of(name)), (JSON, GZIP))),
     "a stream nobody asked for": (False, lambda name: (stream_of(name), (STREAM,))),
     "no stream": (True, lambda name: (reply_of(name), (JSON,))),
+    "a mark before the first event": (True, lambda name: (b"\xef\xbb\xbf" + calls_at_once(name), (STREAM,))),
+    "events of nothing": (True, lambda name: (b"data:\n\n" + stream_of(name), (STREAM,))),
+    "the older way to call": (False, lambda name: (older_reply_of(name), (JSON,))),
 }
+
+
+# What reads as no call here, and as one to whoever reads it more leniently; what is no reply, or more than one.
+NO_NUMBER = calls_at_once("search").replace(b'"index": 0, "id"', b'"score": NaN, "index": 0, "id"')
+HALF_A_PAIR = calls_at_once("search").replace(b'"{}"', b'"\\ud83d"')
+NO_TEXT = calls_at_once("search").replace(b'"{}"', b'"\xff"')
+SECOND = calls_at_once("search").replace(b'{"index": 0, "delta"', b'{"index": 1, "delta"')
+ANSWER = {"index": 0, "message": {"role": "assistant", "content": ""}, "finish_reason": "stop"}
+
+
+def reply_with(*choices: object, **members: object) -> bytes:
+    return json.dumps({"choices": choices, **members}).encode()
 
 
 @pytest.mark.parametrize("size", [1, 7, 100_000])
@@ -104,6 +130,15 @@ UNMARKED: dict[str, tuple[bytes, tuple[str, ...]]] = {
     "a call, and then an error": (stream_of("search", is_done=False) + SAID_BADLY, (STREAM,)),
     "a stream that stops": (HALF, (STREAM,)),
     "an empty stream": (b"", (STREAM,)),
+    "a call beside what is no number": (NO_NUMBER, (STREAM,)),
+    "a call beside half a character": (HALF_A_PAIR, (STREAM,)),
+    "a call beside what is no text": (NO_TEXT, (STREAM,)),
+    "a second reply in a stream": (stream_of("look", is_done=False) + SECOND, (STREAM,)),
+    "a stream that ends as failed": (stream_of("search", last="error"), (STREAM,)),
+    "two replies": (reply_with(ANSWER, {**ANSWER, "index": 1}), (JSON,)),
+    "an error beside a reply": (reply_with(ANSWER, error={"code": 502}), (JSON,)),
+    "a reply that failed": (reply_with({**ANSWER, "finish_reason": "error"}), (JSON,)),
+    "a reply with an error": (reply_with({**ANSWER, "error": {"code": 502}}), (JSON,)),
 }
 
 
@@ -129,6 +164,18 @@ def test_what_cannot_be_read_passes_whole_and_is_not_claimed(kind: str, fail: st
     assert peak < 150_000, "kB"
 
 
+@pytest.mark.parametrize("status", ["cancelled", "failed", "in_progress", "queued"])
+def test_a_response_that_came_to_nothing_is_no_answer(status: str, tmp_path: Path) -> None:
+    body = json.dumps({"id": "r", "status": status, "error": None, "output": []}).encode()
+    with (
+        RawUpstream(lambda _: http_answer(body, JSON)) as upstream,
+        gateway(tmp_path, upstream.root_url) as running,
+    ):
+        assert running.ask(RESPONSES, responses_body(Errand(1))).content == body
+        assert not [record for record in running.records() if record.marked]
+        assert running.count("agentmark_unmarked_total") == 1
+
+
 def test_a_stream_that_is_cut_is_cut_at_the_client(tmp_path: Path) -> None:
     cut = chunked(HALF, STREAM)[:-5] + b"8\r\nabc"
     answer = cut.replace(b"200 OK\r\n", b"200 OK\r\nConnection: close\r\n")
@@ -147,6 +194,16 @@ def test_statuses_that_http_does_not_have_are_a_bad_gateway(tmp_path: Path) -> N
             for path in (CHAT, "/v1/files"):
                 assert running.ask(path, chat_body(Errand(1))).status == 502
             assert running.records() == []
+
+
+@pytest.mark.parametrize("encoding", ["gzip, chunked", "gzip", "identity"])
+def test_a_reply_whose_encoding_ends_here_is_not_passed_on_without_it(encoding: str, tmp_path: Path) -> None:
+    head = f"HTTP/1.1 200 OK\r\nConnection: close\r\nTransfer-Encoding: {encoding}\r\n\r\n".encode()
+    with (
+        RawUpstream(lambda _: head + b"2\r\n{}\r\n0\r\n\r\n") as upstream,
+        gateway(tmp_path, upstream.root_url) as running,
+    ):
+        assert running.ask("/v1/files").status == 502
 
 
 def test_an_answer_without_a_body_may_say_how_long_another_would_be(tmp_path: Path) -> None:
@@ -177,7 +234,9 @@ def test_what_comes_after_a_reply_is_nobodys(more: bytes, tmp_path: Path) -> Non
         assert [record.marked for record in running.records()] == [True] * 3
 
 
-@pytest.mark.parametrize("last", [SAID_BADLY, b"", b"data: [DONE]\n\n"])
+@pytest.mark.parametrize(
+    "last", [SAID_BADLY, b"", b'data: {"x": NaN}\n\ndata: [DONE]\n\n', b"data: NaN", b"data: [DONE]\n\n"]
+)
 def test_a_call_that_was_handed_on_as_it_came_counts_if_its_stream_came_to_its_end(last: bytes, tmp_path: Path) -> None:
     """Where one call is all there can be, the stream goes out from its beginning, before anyone knows its end."""
     names = itertools.cycle(NAMES)
@@ -193,4 +252,4 @@ def test_a_call_that_was_handed_on_as_it_came_counts_if_its_stream_came_to_its_e
         answered = running.ask(CHAT, body)
         records = running.records()
     assert answered.content in made
-    assert [record.enforced for record in records] == ([None] if b"DONE" in last else [None, False])
+    assert [record.enforced for record in records] == ([None] if last == b"data: [DONE]\n\n" else [None, False])

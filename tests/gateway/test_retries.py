@@ -1,4 +1,5 @@
 import json
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -28,9 +29,30 @@ def test_a_request_with_the_same_name_has_the_same_answer(tmp_path: Path) -> Non
             # Another request under the same name is another request.
             assert running.ask(CHAT, chat_body(Errand(2)), headers=named).status == 200
             assert running.ask(CHAT, body, headers={"idempotency-key": "two"}).status == 200
+            # And it does not hide the first.
+            assert running.ask(CHAT, body, headers=named).content == first.content
+            assert running.count("agentmark_replayed_total") == 2
     assert again.content == first.content
     assert again.headers["content-type"] == first.headers["content-type"]
     assert len(running.records()) == 3
+
+
+def test_who_asks_again_before_the_answer_came_waits_for_it(tmp_path: Path) -> None:
+    """A client, or a proxy on the way, that has lost patience; not a second decision."""
+    body = chat_body(Errand(1))
+    with (
+        RefusingProvider(delay_s=0.3) as provider,
+        gateway(tmp_path, provider.root_url) as running,
+        ThreadPoolExecutor(9) as pool,
+    ):
+        asked = [pool.submit(running.ask, CHAT, body, headers={"idempotency-key": "one"}) for _ in range(8)]
+        # Others do not wait for them.
+        other = pool.submit(running.ask, CHAT, body, headers={"idempotency-key": "two"})
+        assert other.result().status == 200
+        assert len({answering.result().content for answering in asked}) == 1
+        assert running.count("agentmark_replayed_total") == 7
+    assert len(provider.requests) == 8
+    assert len(running.records()) == 2
 
 
 def test_a_reply_is_kept_no_longer_than_was_said(tmp_path: Path) -> None:

@@ -81,7 +81,9 @@ def test_events_are_read_from_pieces_of_any_size(size: int, end: bytes) -> None:
         b'data: {"a":',
         b"data: 1}",
         b"",
-        b"data: no json",
+        b'data: ["no object"]',
+        b"",
+        b"data:",
         b"",
         b"data:[DONE]",
         b"",
@@ -91,3 +93,9 @@ def test_events_are_read_from_pieces_of_any_size(size: int, end: bytes) -> None:
     found = [event for at in range(0, len(stream), size) for event in reader.feed(stream[at : at + size])]
     assert found == [{"a": 1}]
     assert reader.is_done
+
+
+def test_an_event_that_is_no_json_is_not_passed_over() -> None:
+    for data in (b"no json", b'{"a": NaN}', b'{"a": "\\ud800"}', b'{"a": "\xff"}'):
+        with pytest.raises(ValueError, match="no JSON"):
+            list(EventReader().feed(b"data: " + data + b"\n\n"))

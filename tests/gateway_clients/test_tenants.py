@@ -76,6 +76,9 @@ def test_a_key_in_another_place_goes_no_further(tmp_path: Path, provider: Refusi
         headers = {**headers_for("chat", acme), **more}
         assert ask(gateway.url, PATHS["chat"], first_request("chat"), headers).status == 200
         assert ask(gateway.url, "/v1/models", None, headers, method="GET").status == 200
+        # In an address it would be in everyone's logs: said, not taken out.
+        for query in (f"?key={acme}", f"?a=b&key=%61mk%5F{acme[4:]}"):
+            assert ask(gateway.url, f"/v1/models{query}", None, headers, method="GET").status == 400
         # In these places alone, it is none.
         for name in ("Cookie", "x-goog-api-key"):
             assert ask(gateway.url, PATHS["chat"], first_request("chat"), {name: more[name]}).status == 401

@@ -22,6 +22,7 @@ from agentmark import AgentMarkError, SettingError, SqliteLog, read_log
 from agentmark.store.errors import StoreClosedError, StoreError
 from agentmark.store.open import open_store
 from agentmark.store.store import Store
+from agentmark.store.tenants import Tenant
 
 
 @pytest.fixture
@@ -206,6 +207,42 @@ def test_a_file_that_was_replaced_takes_no_writes(path: Path, tmp_path: Path) ->
 
     in_store(path, work, patience_s=0.3)
     assert path.read_bytes() == b""
+
+
+def test_a_file_that_was_replaced_by_a_store_is_what_is_asked(path: Path) -> None:
+    """By a backup that is put back, for instance. What was revoked there is revoked, and decisions are found again."""
+    other = path.with_name("other.db")
+
+    async def add(store: Store) -> str:
+        await store.add_tenant(Tenant(name="acme", identity="acme"))
+        return await store.issue_api_key("acme")
+
+    valid = in_store(other, add)
+
+    async def work(store: Store) -> None:
+        known = await add(store)
+        assert await store.tenant_of(known) is not None
+        for name in ("store.db-wal", "store.db-shm"):
+            path.with_name(name).unlink(missing_ok=True)
+        other.replace(path)
+        assert await store.tenant_of(known) is None
+        assert await store.tenant_of(valid) is not None
+        record = new_record()
+        await store.record(record, decision=decision_of(record, retry_key="k"))
+        assert (await store.find_decision("", "k")) is not None
+
+    in_store(path, work, patience_s=2.0, tenant_cache_s=0.0)
+
+
+def test_a_store_that_was_deleted_lets_nobody_in(path: Path) -> None:
+    async def work(store: Store) -> None:
+        await store.add_tenant(Tenant(name="acme", identity="acme"))
+        key = await store.issue_api_key("acme")
+        path.unlink()
+        with pytest.raises(StoreError):
+            await store.tenant_of(key)
+
+    in_store(path, work, patience_s=0.3, tenant_cache_s=0.0)
 
 
 def test_a_damaged_file_is_named(path: Path) -> None:

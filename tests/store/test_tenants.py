@@ -76,6 +76,10 @@ def test_a_credential_from_the_environment() -> None:
     assert tenant.credential({"UPSTREAM": " sk-1\n"}) == "sk-1"
     with pytest.raises(SettingError, match="UPSTREAM is not set"):
         tenant.credential({})
+    for broken in ("sk-1\r\nX-Admin: 1", "sk-1\nsk-2", "sk-\u00e9", "sk-\x00"):
+        with pytest.raises(SettingError, match="UPSTREAM does not hold one line") as refused:
+            tenant.credential({"UPSTREAM": broken})
+        assert "sk-" not in str(refused.value)
     assert ACME.credential({}) is None
 
 
@@ -94,7 +98,7 @@ def test_a_credential_from_a_file(tmp_path: Path) -> None:
     assert tenant.credential() == "sk-2"
     for content in (b"", b"\n", b"a\nb", b"\xff"):
         file.write_bytes(content)
-        with pytest.raises(SettingError, match="does not hold one line of text"):
+        with pytest.raises(SettingError, match="does not hold one line of ASCII"):
             tenant.credential()
 
 

@@ -241,3 +241,15 @@ def test_choices_are_kept_apart_and_all_must_finish() -> None:
     stream = read(*parts)
     assert (stream.text, names(stream.calls), stream.finished) == ("One", ["weather"], False)
     assert read(*parts, chunk({}, "tool_calls", index=1)).finished
+
+
+def test_a_call_as_it_was_said_before_there_could_be_several() -> None:
+    called = {"name": "search", "arguments": '{"q": 1}'}
+    said = {"role": "assistant", "content": None, "function_call": called}
+    assert openai_chat.calls({"choices": [{"message": said}]}) == [ToolCall("search", '{"q": 1}', "")]
+    [message] = openai_chat.conversation({"messages": [said]})
+    assert [call["name"] for call in message["tool_calls"]] == ["search"]
+    stream = openai_chat.stream()
+    for piece in ({"name": "search", "arguments": '{"q"'}, {"arguments": ": 1}"}):
+        stream.add({"choices": [{"index": 0, "delta": {"function_call": piece}}]})
+    assert stream.calls == [ToolCall("search", '{"q": 1}', "")]

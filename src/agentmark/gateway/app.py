@@ -7,14 +7,16 @@ import re
 import time
 from collections.abc import Awaitable, Callable, Coroutine, MutableMapping
 from typing import Any
+from urllib.parse import unquote_to_bytes
 
 from agentmark.gateway.callers import Caller, Callers
 from agentmark.gateway.deciding import Background, Deciding
-from agentmark.gateway.errors import ClientGoneError, GatewayError
-from agentmark.gateway.exchange import Answering, Asked, Receive, Scope, Send
-from agentmark.gateway.headers import for_upstream
+from agentmark.gateway.errors import ClientGoneError, GatewayError, broken_off
+from agentmark.gateway.exchange import Answering, Asked, Receive, Scope, Send, knows_chunks
+from agentmark.gateway.headers import API_KEY_BEGINNING, for_upstream
 from agentmark.gateway.limits import Limit
 from agentmark.gateway.metrics import GatewayLedger, Metrics, Names
+from agentmark.gateway.paths import as_servers_read
 from agentmark.gateway.relay import relay, url_at
 from agentmark.gateway.settings import Settings
 from agentmark.gateway.sidecar import Sidecar
@@ -29,15 +31,22 @@ OwnRoute = Callable[[Caller, bytes, Answering], Awaitable[None]]
 
 logger = logging.getLogger("agentmark.gateway")
 
-# The routes that decide, with and without the version, and where Azure has them.
 EXPIRE_EVERY_S = 3600.0
-_DECIDING = re.compile(r"(?:/openai)?(?:/v1)?(?:/openai/deployments/[^/]+)?(/chat/completions|/responses|/messages)")
+# The routes that decide: with and without a version, and behind whatever prefix a provider or a proxy has. Words that
+# say less than "chat/completions" stand at the beginning, or behind a version or Azure's deployment: threads have
+# messages too.
+_DECIDING = re.compile(
+    r"(?:/.*)?(/chat/completions)|(?:/openai|(?:/.*)?/v\d[^/]*)?(?:/openai/deployments/[^/]+)?(/responses|/messages)"
+)
 
 
 def api_at(method: str, path: str) -> Api | None:
-    """The API of a deciding route; None for every other."""
-    found = _DECIDING.fullmatch(path) if method == "POST" else None
-    return None if found is None else APIS[f"/v1{found[1]}"]
+    """The API of a deciding route; None for every other. A path that some server may read as such a route is one: it is
+    sent on as it was written, and an agent would go unmarked without a word (law L12)."""
+    if method != "POST":
+        return None
+    found = _DECIDING.fullmatch(path) or _DECIDING.fullmatch(as_servers_read(path).lower())
+    return None if found is None else APIS[f"/v1{found[1] or found[2]}"]
 
 
 class Gateway:
@@ -66,6 +75,7 @@ class Gateway:
         )
         self.sidecar = Sidecar(settings, self.callers, self.store, self.metrics, names=names)
         self._expiring: asyncio.Task[None] | None = None
+        self._checking: asyncio.Task[None] | None = None
         self._limit = Limit(concurrent=settings.max_concurrent, status=503)
         self._own_routes = {"/healthz": self._health, "/readyz": self._ready, "/metrics": self._metrics}
 
@@ -112,7 +122,7 @@ class Gateway:
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         settings = self.settings
         asked = Asked(scope, receive, most=settings.max_request, patience_s=settings.receive_s)
-        out = Answering(send, knows_chunks=scope.get("http_version") != "1.0")
+        out = Answering(send, knows_chunks=knows_chunks(scope), most=settings.max_reply)
         own = self._own_routes.get(asked.path) if asked.method in ("GET", "HEAD") else None
         if own is not None:
             await own(out)
@@ -134,7 +144,9 @@ class Gateway:
             self.metrics.errors.labels("client gone").inc()
         except BrokenReplyError:
             self.metrics.errors.labels("upstream broke off").inc()
-            raise
+            if out.is_begun:
+                raise
+            await self._refuse(broken_off(), asked, out)
         finally:
             self.metrics.in_flight.dec()
             self.metrics.requests.labels(route, str(out.status or 0)).inc()
@@ -144,6 +156,8 @@ class Gateway:
         caller = await self._caller(asked)
         with caller.limit.one():
             asked.check()
+            if caller.who is not None and API_KEY_BEGINNING in unquote_to_bytes(asked.target):
+                raise GatewayError(400, "an API key of the gateway's stands in the path or the query", "key in path")
             if own_route is not None:
                 await own_route(caller, await asked.whole(), out)
                 return
@@ -179,8 +193,11 @@ class Gateway:
         await _say(out, 200, {"status": "ok"})
 
     async def _ready(self, out: Answering) -> None:
+        if self._checking is None or self._checking.done():
+            # One for all that ask at once: whoever asks needs no key, and must not fill the store's line.
+            self._checking = asyncio.create_task(self.store.check())
         try:
-            await self.store.check()
+            await asyncio.shield(self._checking)
         except StoreError as error:
             await _say(out, 503, {"status": "not ready", "store": error.fault})
             return

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, TypeGuard
+from typing import Any
 
 import msgspec
 
@@ -11,6 +11,7 @@ from agentmark.elicit.chat import ChatReply, ChatRequest, FunctionChat
 from agentmark.elicit.situation import Candidate, Message, ToolCall, whole
 from agentmark.gateway.aside import side_body
 from agentmark.gateway.headers import IDEMPOTENCY_KEY, without
+from agentmark.gateway.replies import is_reply
 from agentmark.gateway.upstream import BrokenReplyError, Clock, RefusedError, Reply, Target, Upstreams
 from agentmark.wire import anthropic_messages, openai_responses
 from agentmark.wire.apis import Api, ReplyStream
@@ -82,7 +83,7 @@ class GatewayCall(ModelCall):
                 raise ValueError("a stream that cannot be read")
             return reply.shown.calls if reply.shown is not None else ()
         said = reply.parsed()
-        if not _is_reply(self.api, said):
+        if not is_reply(self.api, said):
             raise ValueError("a reply that has not the shape of its API")
         return self.api.calls(said)
 
@@ -172,30 +173,6 @@ class GatewayCall(ModelCall):
 
 def _nothing(_: object) -> bool:
     return False
-
-
-def _is_reply(api: Api, said: Mapping[str, Any]) -> bool:
-    """Whether a body is a reply of this API at all: what is none calls nothing, and that would look like an answer."""
-    if api is anthropic_messages:
-        return _are_objects(said.get("content"))
-    if api is openai_responses:
-        return _are_objects(said.get("output"))
-    choices = said.get("choices")
-    return bool(choices) and _are_objects(choices) and all(_is_message(choice.get("message")) for choice in choices)
-
-
-def _is_message(said: object) -> bool:
-    if not isinstance(said, dict):
-        return False
-    calls = said.get("tool_calls")
-    kinds = ("function", "custom")
-    return calls is None or (
-        _are_objects(calls) and all(any(isinstance(call.get(kind), dict) for kind in kinds) for call in calls)
-    )
-
-
-def _are_objects(said: Any) -> TypeGuard[list[dict[str, Any]]]:
-    return isinstance(said, list) and all(isinstance(member, dict) for member in said)
 
 
 def _unrepeatable(api: Api, body: Mapping[str, Any]) -> str | None:

@@ -393,6 +393,10 @@ class Response:
             return
         if not 200 <= status <= 599:
             raise ValueError("a status that HTTP does not have")
+        encodings = [value.strip().lower() for name, value in self.raw_headers if name.lower() == b"transfer-encoding"]
+        if encodings not in ([], [b"chunked"]):
+            # It would have to be taken off here, and nobody asked for it.
+            raise ValueError("a transfer encoding that is not read")
         self.status = status
         self._has_head = True
         names = {name.lower() for name, _ in self.raw_headers}

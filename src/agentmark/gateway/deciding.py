@@ -4,11 +4,9 @@ import asyncio
 import logging
 import time
 from collections.abc import Coroutine, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 from uuid import uuid4
-
-import msgspec
 
 from agentmark.core.errors import AgentMarkError
 from agentmark.decide.decision import Run
@@ -19,11 +17,13 @@ from agentmark.elicit.errors import ElicitationError
 from agentmark.elicit.proposals import METHOD
 from agentmark.gateway.call import GatewayCall
 from agentmark.gateway.callers import Caller, Callers, meta_of
-from agentmark.gateway.errors import GatewayError
+from agentmark.gateway.errors import GatewayError, broken_off
 from agentmark.gateway.exchange import Answering, Asked
 from agentmark.gateway.headers import for_upstream
+from agentmark.gateway.json_text import TooManyPartsError, json_value, model_in
+from agentmark.gateway.limits import InTurn
 from agentmark.gateway.memory import StoredMemory, decision_of, kept_place
-from agentmark.gateway.metrics import Metrics, Names
+from agentmark.gateway.metrics import NO_NAME, Metrics, Names
 from agentmark.gateway.relay import relay, url_at
 from agentmark.gateway.sessions import Retry, session_of, step_of
 from agentmark.gateway.settings import Settings
@@ -39,7 +39,6 @@ logger = logging.getLogger("agentmark.gateway")
 
 # For how long a decision is the answer to a client that asks again.
 RETRY_S = 900.0
-_decode = msgspec.json.Decoder().decode
 
 
 @dataclass(slots=True)
@@ -54,14 +53,16 @@ class Deciding:
     names: Names
     background: "Background"
     telemetry: Telemetry
+    named: InTurn = field(default_factory=InTurn)
 
     async def answer(self, asked: Asked, api: Api, caller: Caller, raw: bytes, out: Answering) -> None:
         credential = self.callers.credential(caller)
-        body = _object(raw)
-        model = self.names.of(None if body is None else body.get("model"))
-        way = self.settings.way(asked.path, model)
+        body, reason = _object(raw)
+        named = model_in(raw) if body is None else body.get("model")
+        # Rules go by what the client said, not by its label in the counts: those are bounded, and others share them.
+        way = self.settings.way(asked.path, named if isinstance(named, str) and named else NO_NAME)
+        model = self.names.of(named)
         url = url_at(way.upstream, asked.target)
-        reason = "the request is no JSON object" if body is None else None
         if way.mode == "off":
             reason = "marking is off here"
         if body is not None and reason is None:
@@ -132,6 +133,14 @@ class _Exchange:
         out.on_start = self._note_first_byte
 
     async def go(self) -> None:
+        if not self._retry.is_named or self._retry.key is None:
+            await self._go()
+            return
+        # Asked again while the first is still answered, it is the same request: it waits, and gets the same.
+        async with self._deciding.named.one((self._caller.tenant, self._retry.key)):
+            await self._go()
+
+    async def _go(self) -> None:
         try:
             if await self._is_replayed():
                 return
@@ -267,6 +276,7 @@ class _Exchange:
             if turn.is_open and is_readable:
                 is_readable = self._looked_at(reply, piece)
             await out.more(piece)
+        is_readable = is_readable and not reply.is_unreadable
         calls = self._call.read(reply) if is_readable and reply.is_finished else None
         # Said before the end is: a client that has the end may ask again at once.
         await self._write(Write(turn.outcome(calls)))
@@ -291,7 +301,7 @@ class _Exchange:
         if not self._out.is_begun:
             await self._out.start(reply.status, reply.headers)
             await self._out.more(bytes(reply.content))
-        raise GatewayError(502, "the upstream's reply broke off", "upstream broke off")
+        raise broken_off()
 
     def _settle(self) -> None:
         """When all is over: a decision whose reply did not come whole to the client takes no part in the evidence."""
@@ -362,9 +372,12 @@ class Background:
             await asyncio.gather(*self._tasks, return_exceptions=True)
 
 
-def _object(raw: bytes) -> Mapping[str, Any] | None:
+def _object(raw: bytes) -> tuple[Mapping[str, Any] | None, str | None]:
+    """What a request says; or why it is not read."""
     try:
-        found = _decode(raw)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return None
-    return found if isinstance(found, dict) else None
+        found = json_value(raw)
+    except TooManyPartsError:
+        return None, "the request has more parts than are read"
+    except ValueError:
+        found = None
+    return (found, None) if isinstance(found, dict) else (None, "the request is no JSON object")

@@ -11,6 +11,7 @@ _OPENAI_KINDS = {
     401: "authentication_error",
     403: "permission_error",
     404: "not_found_error",
+    405: "invalid_request_error",
     408: "timeout_error",
     413: "invalid_request_error",
     429: "rate_limit_error",
@@ -23,6 +24,7 @@ _ANTHROPIC_KINDS = {
     401: "authentication_error",
     403: "permission_error",
     404: "not_found_error",
+    405: "invalid_request_error",
     408: "timeout_error",
     413: "request_too_large",
     429: "rate_limit_error",
@@ -62,6 +64,11 @@ class GatewayError(AgentMarkError):
         kind = _OPENAI_KINDS.get(self.status, "server_error")
         error = {"message": said, "type": kind, "param": None, "code": self.reason.replace(" ", "_")}
         return json.dumps({"error": error}).encode()
+
+
+def broken_off() -> GatewayError:
+    """The upstream's reply did not come to its end."""
+    return GatewayError(502, "the upstream's reply broke off", "upstream broke off")
 
 
 class ClientGoneError(AgentMarkError):

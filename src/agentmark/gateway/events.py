@@ -3,12 +3,12 @@
 from collections.abc import Iterator
 from typing import Any
 
-import msgspec
+from agentmark.gateway.json_text import json_value
 
 # A line that grows longer than this is no event that anybody sends.
 MAX_LINE = 16 * 1024 * 1024
 _DONE = b"[DONE]"
-_decode = msgspec.json.Decoder().decode
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 class EventReader:
@@ -19,11 +19,14 @@ class EventReader:
         self._begun: list[bytes] = []
         self._size = 0
         self._data: list[bytes] = []
+        # Whether the first line was read, which may begin with a mark.
+        self._has_line = False
         # Whether the line after the last event was seen, with which chat completions end.
         self.is_done = False
 
     def feed(self, piece: bytes) -> Iterator[dict[str, Any]]:
-        """The objects of the events that this piece completes. What is no JSON object is passed over."""
+        """The objects of the events that this piece completes. JSON that is no object is passed over. What is no JSON
+        is a ValueError: to whoever reads more leniently, it may be a call."""
         self._begun.append(piece)
         self._size += len(piece)
         if self._size > MAX_LINE:
@@ -34,6 +37,8 @@ class EventReader:
         if b"\r" in rest or any(b"\r" in line[:-1] for line in lines):
             lines, rest = _lines([*lines, rest])
         self._begun, self._size = [rest], len(rest)
+        if lines and not self._has_line:
+            lines[0], self._has_line = lines[0].removeprefix(_BYTE_ORDER_MARK), True
         for line in lines:
             if line.startswith(b"data:"):
                 self._data.append(line[5:].strip())
@@ -51,10 +56,9 @@ class EventReader:
         if data == _DONE:
             self.is_done = True
             return None
-        try:
-            event = _decode(data)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        if not data:
             return None
+        event = json_value(data)
         return event if isinstance(event, dict) else None
 
 

@@ -12,10 +12,17 @@ from agentmark.gateway.headers import Headers, first
 # Segments with which a path climbs, however they are written.
 _DOTS = re.compile(r"(?:^|[/\\])\.\.(?:[/\\;]|$)")
 _BODILESS = (204, 304)
+# Bytes a second below which a body is not waited for, once its patience is used up.
+SLOWEST = 4096
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+
+
+def knows_chunks(scope: Scope) -> bool:
+    """Whether a client can say, and be told, where what has no length ends: from HTTP/1.1 on."""
+    return scope.get("http_version") not in ("0.9", "1.0")
 
 
 class Asked:
@@ -31,7 +38,11 @@ class Asked:
         self._receive = receive
         self._most = most
         self._patience_s = patience_s
+        self._knows_chunks = knows_chunks(scope)
         self._is_read = asyncio.Event()
+        # For how long the body was waited for, and how much of it came.
+        self._waited_s = 0.0
+        self._size = 0
 
     @property
     def is_anthropic(self) -> bool:
@@ -51,28 +62,28 @@ class Asked:
         return first(self.headers, b"transfer-encoding") is not None or (length is not None and length != b"0")
 
     def check(self) -> None:
-        """Refuse what cannot be sent on, before it is read: a body that says it is too large, and a path that would not
-        stay where it is put at the upstream."""
+        """Refuse what cannot be sent on, before it is read: a body that says it is too large, or is in an encoding that
+        ends here; a path that would not stay where it is put at the upstream; a method that shows all that the upstream
+        is sent."""
+        if self.method == "TRACE":
+            raise GatewayError(405, "TRACE is not passed on", "bad method")
         if not self.path.startswith("/") or (".." in unquote(self.path) and _DOTS.search(unquote(self.path))):
             raise GatewayError(400, "the path of the request is none, or climbs", "bad path")
+        encodings = [value.strip().lower() for name, value in self.headers if name == b"transfer-encoding"]
+        if encodings and (encodings != [b"chunked"] or not self._knows_chunks):
+            raise GatewayError(501, "this transfer encoding is not read", "bad encoding")
         length = first(self.headers, b"content-length") or b"0"
         if not length.isdigit() or int(length) > self._most:
             raise self._too_large()
 
     async def pieces(self) -> AsyncIterator[bytes]:
         """The body as it comes."""
-        size = 0
         while True:
-            try:
-                async with asyncio.timeout(self._patience_s):
-                    message = await self._receive()
-            except TimeoutError:
-                raise GatewayError(408, "the request did not come in time", "slow request") from None
+            message = await self._receive_soon()
             if message["type"] == "http.disconnect":
                 raise ClientGoneError
             piece: bytes = message.get("body", b"")
-            size += len(piece)
-            if size > self._most:
+            if self._size > self._most:
                 raise self._too_large()
             if piece:
                 yield piece
@@ -96,8 +107,6 @@ class Asked:
         content = bytearray(first_piece)
         async for piece in self.pieces():
             content += piece
-            if len(content) > self._most:
-                raise self._too_large()
         return bytes(content)
 
     async def until_gone(self) -> None:
@@ -110,11 +119,19 @@ class Asked:
                 return
 
     async def _receive_soon(self) -> MutableMapping[str, Any]:
+        """The next piece of the body. One that comes byte by byte is waited for no longer than one that does not come:
+        it would hold a place for days."""
+        loop = asyncio.get_running_loop()
+        left = self._patience_s + self._size / SLOWEST - self._waited_s
+        begun = loop.time()
         try:
-            async with asyncio.timeout(self._patience_s):
-                return await self._receive()
+            async with asyncio.timeout(min(left, self._patience_s)):
+                message = await self._receive()
         except TimeoutError:
             raise GatewayError(408, "the request did not come in time", "slow request") from None
+        self._waited_s += loop.time() - begun
+        self._size += len(message.get("body", b""))
+        return message
 
     def _too_large(self) -> GatewayError:
         return GatewayError(413, f"the request is larger than {self._most} bytes", "request too large")
@@ -123,10 +140,12 @@ class Asked:
 class Answering:
     """The answer, as it goes out."""
 
-    def __init__(self, send: Send, *, knows_chunks: bool = True) -> None:
-        """`knows_chunks`: whether the client can be told of the end of what has no length (from HTTP/1.1 on)."""
+    def __init__(self, send: Send, *, knows_chunks: bool, most: int) -> None:
+        """`knows_chunks`: whether the client can be told of the end of what has no length; to one that cannot, no more
+        than `most` of it is sent."""
         self._send = send
         self._knows_chunks = knows_chunks
+        self._most = most
         # What is held back until its length is known, for a client that has to be told.
         self._held: tuple[Headers, bytearray] | None = None
         self.status: int | None = None
@@ -155,6 +174,8 @@ class Answering:
     async def more(self, piece: bytes) -> None:
         if self._held is not None:
             self._held[1].extend(piece)
+            if len(self._held[1]) > self._most:
+                raise GatewayError(502, "the reply is too long for a client of HTTP/1.0", "reply too large")
             return
         await self._send({"type": "http.response.body", "body": piece, "more_body": True})
 

@@ -1,9 +1,10 @@
-"""How much at once, and how much in a minute: for the whole gateway and for each tenant."""
+"""How much at once, and how much in a minute: for the whole gateway and for each tenant; and what is one at a time."""
 
+import asyncio
 import math
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 
 from agentmark.gateway.errors import GatewayError
 
@@ -51,3 +52,26 @@ class Limit:
             wait = math.ceil((1 - self._left) / rate)
             raise GatewayError(429, "more requests than the limit of a minute", "rate limit", retry_after_s=wait)
         self._left -= 1
+
+
+class InTurn:
+    """Requests of one name, one after the other; those of others beside them. For one event loop."""
+
+    def __init__(self) -> None:
+        # By name: who is answered, and how many are answered or wait.
+        self._locks: dict[tuple[str, str], tuple[asyncio.Lock, int]] = {}
+
+    @asynccontextmanager
+    async def one(self, name: tuple[str, str]) -> AsyncIterator[None]:
+        """Wait until nobody of this name is answered, and be answered."""
+        lock, count = self._locks.get(name) or (asyncio.Lock(), 0)
+        self._locks[name] = lock, count + 1
+        try:
+            async with lock:
+                yield
+        finally:
+            lock, count = self._locks[name]
+            if count > 1:
+                self._locks[name] = lock, count - 1
+            else:
+                del self._locks[name]

@@ -21,6 +21,8 @@ from agentmark.record import StepRecord
 # Models that are told apart; what clients name beyond is counted together, or they could fill the memory with names.
 MAX_NAMES = 200
 OTHER_NAME = "(other)"
+# A request that names none.
+NO_NAME = "none"
 _BUCKETS = (0.0005, 0.001, 0.002, 0.003, 0.005, 0.01, 0.02, 0.05, 0.1, 0.5, 1, 5, 30)
 # Where workers share their counts.
 SHARED = "PROMETHEUS_MULTIPROC_DIR"
@@ -34,7 +36,7 @@ class Names:
         self._known: set[str] = set()
 
     def of(self, text: object) -> str:
-        name = one_line(text, 100) if isinstance(text, str) and text else "none"
+        name = one_line(text, 100) if isinstance(text, str) and text else NO_NAME
         if name in self._known:
             return name
         if len(self._known) >= self._most:
@@ -101,11 +103,21 @@ class GatewayLedger(Ledger):
             self._metrics.steps.labels("marked", model).inc()
 
     def unmarked(self, reason: str, model: str, fault: str | None = None) -> None:
-        super().unmarked(reason, model, fault)
+        # A fault may quote what the model said; the reason never does.
+        super().unmarked(reason, model)
         self._metrics.steps.labels("unmarked", model).inc()
         # Numbers in a reason would make a time series of each.
         self._metrics.unmarked.labels(re.sub(r"\d+", "0", reason), model).inc()
 
+    def fell_back(self, what: str, model: str, why: str) -> None:
+        super().fell_back(what, model, _without_words(why))
+
     def _count(self, outcome: str, model: str) -> None:
         super()._count(outcome, model)
         self._metrics.steps.labels(outcome, model).inc()
+
+
+def _without_words(why: str) -> str:
+    """A status, or the kind of an error: the rest may quote a reply, and a log line never does."""
+    found = re.match(r"HTTP \d{3}\b|[A-Za-z]+Error\b", why)
+    return found[0] if found else "its records say what was wrong"

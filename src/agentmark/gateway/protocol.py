@@ -1,5 +1,5 @@
 """Uvicorn's HTTP/1.1 connection of a client, with what it lacks: heads of requests have a limit in size and in time, an
-offer to change the protocol costs no body, and trailers are no headers.
+offer to change the protocol costs no body, trailers are no headers, and who does not read is not waited for.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ class _TooLargeError(Exception):
 
 
 def client_protocol(head_s: float) -> type[asyncio.Protocol]:
-    """The protocol of a gateway that waits so long for the head of a request."""
+    """The protocol of a gateway that waits so long for the head of a request, and for a client to read on."""
     return type("ClientProtocol", (ClientProtocol,), {"head_s": head_s})
 
 
@@ -28,6 +28,8 @@ class ClientProtocol(HttpToolsProtocol):
 
     head_s = 60.0
     _waiting: asyncio.TimerHandle | None = None
+    # Runs while the client takes nothing of what it is sent.
+    _unread: asyncio.TimerHandle | None = None
     # Whether a request is being read, whether its head is whole, and how much came of one that is not.
     _is_reading = False
     _has_head = False
@@ -39,7 +41,17 @@ class ClientProtocol(HttpToolsProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._stop_waiting()
+        self._stop_unread()
         super().connection_lost(exc)
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        if self._unread is None:
+            self._unread = self.loop.call_later(self.head_s, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        self._stop_unread()
+        super().resume_writing()
 
     def data_received(self, data: bytes) -> None:
         self._unset_keepalive_if_required()
@@ -97,8 +109,9 @@ class ClientProtocol(HttpToolsProtocol):
         version = self.parser.get_http_version().encode("ascii")
         lines = [method + b" " + self.url + b" HTTP/" + version]
         lines += [name + b": " + value for name, value in self.headers if name not in _OFFERS and name != b"connection"]
-        is_last = any(name == b"connection" and b"close" in value.lower() for name, value in self.headers)
-        lines.append(b"connection: close" if is_last else b"connection: keep-alive")
+        said = [word.strip() for name, value in self.headers if name == b"connection" for word in value.split(b",")]
+        kept = [word for word in said if word and word.lower() not in _OFFERS]
+        lines.append(b"connection: " + b", ".join(kept or [b"keep-alive"]))
         self.parser = httptools.HttpRequestParser(self)
         # As the server sets it: what comes after a last request is passed over.
         self.parser.set_dangerous_leniencies(lenient_data_after_close=True)
@@ -113,6 +126,11 @@ class ClientProtocol(HttpToolsProtocol):
         if self._waiting is not None:
             self._waiting.cancel()
             self._waiting = None
+
+    def _stop_unread(self) -> None:
+        if self._unread is not None:
+            self._unread.cancel()
+            self._unread = None
 
     def _give_up(self) -> None:
         self._waiting = None

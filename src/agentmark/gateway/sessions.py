@@ -62,7 +62,8 @@ class Retry:
         # Whether the client names its requests: then the same name is the same request, as often as it comes.
         self.is_named = named is not None
         if named is not None:
-            self.key: str | None = keyed_digest(key, "idempotency key", named).hex()
+            # Together with what is asked: another request under the same name does not hide the first.
+            self.key: str | None = keyed_digest(key, "idempotency key", self.request_digest + named).hex()
         else:
             # A body alone is not a name: agents ask the same thing twice, and mean it.
             self.key = None if stated is None else self.request_digest.hex()

@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 from agentmark.elicit.proposals import DEFAULT_COUNT, Granularity, Proposals
 from agentmark.errors import SettingError
 from agentmark.files import read_small_file
+from agentmark.gateway.paths import as_servers_read
 
 Mode = Literal["proposals", "stated", "off"]
 Fail = Literal["open", "closed"]
@@ -63,7 +64,9 @@ class Rule:
     warm_cache: bool | None = None
 
     def is_for(self, path: str, model: str) -> bool:
-        return fnmatchcase(path, self.path) and fnmatchcase(model, self.model)
+        if not fnmatchcase(model, self.model):
+            return False
+        return fnmatchcase(path, self.path) or fnmatchcase(as_servers_read(path), self.path)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -191,7 +194,9 @@ def check_upstream(upstream: str) -> None:
         _ = parts.port
     except ValueError:
         parts = urlsplit("")
-    if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
+    # What is no plain text would be passed over by whoever takes the URL apart, and stand in each request all the same.
+    is_plain = upstream.isprintable() and " " not in upstream
+    if not is_plain or parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
         raise SettingError("upstream", "is no URL such as https://api.openai.com (or fake:)")
     if parts.username is not None or parts.password is not None:
         raise SettingError("upstream", "holds a credential; clients send theirs, or tenants have one")

@@ -16,14 +16,13 @@ from collections.abc import Mapping
 from typing import Any
 from uuid import uuid4
 
-import msgspec
-
 from agentmark.core.canonical import is_unicode
 from agentmark.decide.decision import Decision, Run
 from agentmark.elicit.situation import Elicitation, whole
 from agentmark.gateway.callers import Caller, Callers, meta_of
 from agentmark.gateway.errors import GatewayError
 from agentmark.gateway.exchange import Answering
+from agentmark.gateway.json_text import json_value
 from agentmark.gateway.memory import decision_of
 from agentmark.gateway.metrics import Metrics, Names
 from agentmark.gateway.sessions import MAX_SESSION_LEN
@@ -41,6 +40,8 @@ MAX_NAME_LEN = 500
 OBSERVED_S = 24 * 3600.0
 # Records that a question over HTTP may be about; for more there is the command.
 MAX_JUDGED = 20_000
+# And how much text they may be: a record of a thousand behaviors is as much as a hundred others.
+MAX_JUDGED_SIZE = 64 * 1024 * 1024
 GIVEN = "given"
 
 
@@ -129,9 +130,12 @@ class Sidecar:
 
     def _judge(self, caller: Caller, session: str) -> dict[str, Any]:
         records: list[StepRecord] = []
+        size = 0
         for line in self._store.lines(session=session, tenant=caller.tenant):
-            if len(records) >= MAX_JUDGED:
-                raise GatewayError(413, f"more than {MAX_JUDGED} records: use the command verify", "too many records")
+            size += len(line)
+            if len(records) >= MAX_JUDGED or size > MAX_JUDGED_SIZE:
+                said = f"more than {MAX_JUDGED} records, or {MAX_JUDGED_SIZE} bytes of them: use the command verify"
+                raise GatewayError(413, said, "too many records")
             records.append(StepRecord.from_json(line))
         if not records:
             return {"session": session, "attributed": False, "records": 0}
@@ -170,8 +174,8 @@ def _retry_key(request: str) -> str:
 
 def _object(raw: bytes) -> Mapping[str, Any]:
     try:
-        found = msgspec.json.decode(raw)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        found = json_value(raw)
+    except ValueError:
         found = None
     if not isinstance(found, dict):
         raise _bad("the body is no JSON object")

@@ -2,22 +2,19 @@
 
 import time
 import zlib
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
-
-import msgspec
 
 from agentmark.gateway.client import Client, LostError, Response, SilentError
 from agentmark.gateway.errors import GatewayError
 from agentmark.gateway.events import EventReader
 from agentmark.gateway.headers import Headers, first, for_client
+from agentmark.gateway.json_text import json_value
+from agentmark.gateway.replies import has_failed, is_of_another_choice
 from agentmark.wire.apis import Api, ReplyStream
 
-_decode = msgspec.json.Decoder().decode
 _GZIP = b"\x1f"
-# With which streams say that they will not come to their end.
-_FAILURES = ("error", "response.failed")
 
 
 class RefusedError(Exception):
@@ -157,10 +154,7 @@ class Reply:
     def parsed(self) -> Mapping[str, Any]:
         """A whole reply as the API's JSON. A ValueError if it is none."""
         if self._parsed is None:
-            try:
-                found = _decode(self.decoded())
-            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, zlib.error):
-                raise ValueError("a reply that is no JSON") from None
+            found = json_value(self.decoded())
             if not isinstance(found, dict):
                 raise ValueError("a reply that is no JSON object")
             self._parsed = found
@@ -186,8 +180,7 @@ class Reply:
         self.is_at_end = True
         if self.shown is not None and self._api is not None and not self.is_unreadable:
             # Some leave out the empty line after the last event.
-            for event in self._events.end():
-                self._add(event, self.shown, self._api)
+            self._try_to_add(self._events.end(), self.shown, self._api)
 
     def _try_to_look_at(self, piece: bytes, api: Api) -> None:
         try:
@@ -196,8 +189,17 @@ class Reply:
             # Whatever a provider sent, the agent gets its bytes; the turn counts a reply that cannot be read.
             self.is_unreadable = True
 
+    def _try_to_add(self, events: Iterator[Mapping[str, Any]], shown: ReplyStream, api: Api) -> None:
+        try:
+            for event in events:
+                self._add(event, shown, api)
+        except ValueError:
+            self.is_unreadable = True
+
     def _add(self, event: Mapping[str, Any], shown: ReplyStream, api: Api) -> None:
-        if event.get("error") or event.get("type") in _FAILURES:
+        if is_of_another_choice(event):
+            raise ValueError("a stream of several replies")
+        if has_failed(event):
             self.has_failed = True
         shown.add(event)
         self._note_usage(event, api)
@@ -226,6 +228,9 @@ class _Unpacking:
         if not self._is_known:
             raise ValueError("a reply in an encoding that was not asked for")
         if self._inflating is None:
+            self._left -= len(piece)
+            if self._left < 0:
+                raise ValueError("a reply larger than the limit")
             return piece
         unpacked = []
         while piece:

@@ -125,6 +125,7 @@ class SqliteConnection(Connection):
         self._file = _file_at(path)
 
     def rows(self, statement: str, parameters: Sequence[Any] = ()) -> list[Any]:
+        self._check_file()
         with _faults():
             return self._connection.execute(_plain(statement), parameters).fetchall()
 
@@ -186,7 +187,8 @@ class SqliteConnection(Connection):
             self._connection.close()
 
     def _check_file(self) -> None:
-        """A file that was moved or deleted goes on taking writes that nobody will find."""
+        """A file that was moved or deleted goes on taking writes that nobody will find, and answers of tenants and
+        decisions that are no more."""
         if _file_at(self._path) != self._file:
             raise DatabaseError(
                 "was moved, deleted or replaced while it was open; put it back", passing=True, broken=True

@@ -47,7 +47,7 @@ class Tenant:
     identity: str
     # The file of its key (shared, or a marking key with a public half); None: derived from the gateway's key by `name`.
     key_file: str | None = None
-    # Where the credential for the upstream is: "env:NAME" or "file:PATH"; None: what the client sent goes on.
+    # Where the credential for the upstream is: "env:NAME" or "file:PATH"; None: nothing goes there.
     upstream_credential: str | None = None
     # Limits; None: those of the gateway.
     requests_per_minute: int | None = None
@@ -137,6 +137,8 @@ def _from_environment(name: str, environment: Mapping[str, str]) -> str:
     value = environment.get(name, "").strip()
     if not value:
         raise SettingError("upstream_credential", f"the environment variable {name} is not set")
+    if not _is_one_line(value):
+        raise SettingError("upstream_credential", f"the environment variable {name} does not hold one line of ASCII")
     return value
 
 
@@ -148,10 +150,12 @@ def _from_file(path: str) -> str:
         raise SettingError("upstream_credential", f"{path} cannot be read: {error.strerror}") from None
     if os.name == "posix" and stat.S_IMODE(mode) & 0o077:
         raise SettingError("upstream_credential", f"{path} can be read by others; it needs mode 0600")
-    try:
-        value = content.decode("ascii").strip()
-    except UnicodeDecodeError:
-        value = ""
-    if not value or not value.isprintable():
-        raise SettingError("upstream_credential", f"{path} does not hold one line of text")
+    value = content.decode("utf-8", "replace").strip()
+    if not _is_one_line(value):
+        raise SettingError("upstream_credential", f"{path} does not hold one line of ASCII")
     return value
+
+
+def _is_one_line(value: str) -> bool:
+    """Whether it can stand in a header. What follows a line end there would be a header of its own."""
+    return bool(value) and value.isascii() and value.isprintable()

@@ -77,7 +77,7 @@ def choices(reply: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 def calls(reply: Mapping[str, Any]) -> list[ToolCall]:
     messages = [object_at(choice, "message") for choice in objects_at(reply, "choices")]
-    return [_call(call) for said in messages for call in objects_at(said, "tool_calls")]
+    return [_call(call) for said in messages for call in _calls_in(said)]
 
 
 def tokens(reply: Mapping[str, Any]) -> tuple[int | None, int | None]:
@@ -133,7 +133,7 @@ class _Choice:
     def add(self, delta: Mapping[str, Any]) -> None:
         self.said.append(_text_parts(delta.get("content")))
         self.refused.append(text_at(delta, "refusal"))
-        for position, part in enumerate(objects_at(delta, "tool_calls")):
+        for position, part in enumerate(_calls_in(delta)):
             self._add_call(position, part)
 
     def _add_call(self, position: int, part: Mapping[str, Any]) -> None:
@@ -200,6 +200,12 @@ def _described(tool: Mapping[str, Any]) -> Mapping[str, Any]:
     return {} if kind is None else object_at(tool, kind)
 
 
+def _calls_in(said: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The calls of a message, or the pieces of them: also of one that is said as it was before there were several."""
+    called = object_at(said, "function_call")
+    return [*objects_at(said, "tool_calls"), *([{"function": called}] if called else [])]
+
+
 def _text_parts(content: object) -> str:
     """What a reply says, plain or in parts; parts of other kinds, such as thinking, are not said to the user."""
     if isinstance(content, str):
@@ -214,6 +220,6 @@ def _call(call: Mapping[str, Any]) -> ToolCall:
 
 
 def _read_message(said: Mapping[str, Any]) -> Message:
-    made = [_call(call) for call in objects_at(said, "tool_calls")]
+    made = [_call(call) for call in _calls_in(said)]
     shown = text_of(said.get("content")) or text_at(said, "refusal")
     return message(text_at(said, "role") or "user", shown, made, answers=text_at(said, "tool_call_id"))
