@@ -287,8 +287,9 @@ def test_a_disobedient_model_is_believed_and_its_steps_are_erased(tmp_path: Path
     assert agent.run("Restock.") == "item 30"
     assert agent.memory.steps[1].observations == "ordered: item 0"
     erased = [record for record in records(log) if record.enforced is False]
-    assert len(erased) == sum(did != behavior for did, behavior in zip(script, chosen(log), strict=True)) > 15
-    assert {record.meta["did"] for record in erased} == {"order", "final_answer"}
+    disobeyed = [did for did, behavior in zip(script, chosen(log), strict=True) if did != behavior]
+    assert [record.meta["did"] for record in erased] == disobeyed
+    assert len(disobeyed) > 15
     assert not verdict(log).accepted
 
 

@@ -21,6 +21,7 @@ from agentmark.decide.call import ModelCall, Spent
 from agentmark.decide.decider import Decider
 from agentmark.decide.runs import PERFORMED_BY
 from agentmark.elicit.chat import ChatReply, ChatRequest, FunctionChat
+from agentmark.elicit.conversation import NO_OUTPUT
 from agentmark.elicit.situation import Candidate, Message, ToolCall
 from agentmark.errors import MissingExtraError
 from agentmark.wire import openai_chat
@@ -303,7 +304,7 @@ def _chat(model: Any, tools: Sequence[Any], refused: set[str]) -> FunctionChat:
         if offered and not isinstance(model, _NO_CHOICE):
             options["tools_to_call_from"] = offered
             changed["tool_choice"] = "none"
-        messages = [_written(said) for said in request.messages]
+        messages = [_written(said) for said in _without_fillers(request.messages)]
         reply = _ask(model, "generate", _Request(messages, (), options, changed))
         return chat_reply(reply.content or "", reply.token_usage)
 
@@ -379,6 +380,17 @@ def _calls_in(text: str) -> list[ToolCall]:
         return [ToolCall(str(function["name"]), function["arguments"], str(made)) for function, made in called]
     except (ValueError, SyntaxError, TypeError, KeyError, RecursionError):
         return []
+
+
+def _without_fillers(messages: Sequence[Message]) -> Iterator[Message]:
+    """Without what was said to stand for results that smolagents does not write: the first call has that of all."""
+    first = ""
+    for said in messages:
+        calls = said.get("tool_calls") or ()
+        if calls:
+            first = calls[0]["id"]
+        if said["role"] != "tool" or said.get("tool_call_id") == first or said["content"] != NO_OUTPUT:
+            yield said
 
 
 def _written(said: Message) -> ChatMessage:
