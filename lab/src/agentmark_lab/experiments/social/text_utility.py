@@ -1,55 +1,16 @@
 """Does a watermark spoil the texts? Tests that a mark must pass and a bias towards some tokens must fail."""
 
-import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from statistics import fmean
-from typing import Any, Self
 
 from agentmark_lab.experiments.social.answer_writer import Answer
+from agentmark_lab.experiments.social.two_marks_plan import ABOVE, DISTINCT, LIKELY, MEASURES, TextPlan
 from agentmark_lab.kit.equivalence import Comparison
 from agentmark_lab.kit.experiment import Cell, Table
-from agentmark_lab.kit.plan import FOLDER, Measure
 from agentmark_lab.kit.task_test import mean_p_value
 from agentmark_lab.kit.utility_tests import CUT, FAILS, PASSES
-
-ABOVE, LIKELY, DISTINCT = "above expectation", "log-probability", "distinct bigrams"
-MEASURES = (ABOVE, LIKELY, DISTINCT)
-
-
-@dataclass(frozen=True, slots=True)
-class TextPlan:
-    """What the plan says of texts: how many of which length, when one counts as detected, and within which margins two
-    ways of writing are the same."""
-
-    tasks_a_group: int
-    tokens: int
-    level: float
-    wrong_keys: int
-    strangers: int
-    least_detected: float
-    measures: dict[str, Measure]
-    signal: Measure
-
-    @classmethod
-    def of(cls, name: str) -> Self:
-        """From the plan of that name, whose digest covers this part as well."""
-        stated: dict[str, Any] = tomllib.loads((FOLDER / f"{name}.toml").read_text(encoding="utf-8"))["texts"]
-        return cls(
-            tasks_a_group=int(stated["tasks_a_group"]),
-            tokens=int(stated["tokens"]),
-            level=float(stated["level"]),
-            wrong_keys=int(stated["wrong_keys"]),
-            strangers=int(stated["strangers"]),
-            least_detected=float(stated["least_detected"]),
-            measures={measure: _measure(stated[measure]) for measure in MEASURES},
-            signal=_measure(stated["mean g-value"]),
-        )
-
-
-def _measure(stated: Mapping[str, Any]) -> Measure:
-    return Measure(float(stated["margin"]), float(stated["pilot_sd"]))
 
 
 def distinct_bigrams(tokens: Sequence[int]) -> float:
