@@ -5,12 +5,7 @@ from typing import Any
 
 from agentmark_lab.envs.base import of_each_group, open_environment
 from agentmark_lab.experiments.social.answer_writer import MODEL, load_model, tokenise, write_answers
-from agentmark_lab.experiments.social.text_utility import (
-    Text,
-    judge_texts,
-    text_power_table,
-    text_table,
-)
+from agentmark_lab.experiments.social.text_utility import Text, judge_texts, text_power_table, text_table
 from agentmark_lab.experiments.social.two_marks import (
     ENVIRONMENT,
     NEITHER,

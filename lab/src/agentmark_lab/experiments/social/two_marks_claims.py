@@ -4,17 +4,8 @@ from collections.abc import Sequence
 from statistics import fmean
 
 from agentmark.core.statistics import wilson_interval
-from agentmark_lab.experiments.social.text_utility import (
-    JudgedTexts,
-    with_interval,
-)
-from agentmark_lab.experiments.social.two_marks import (
-    BIASED,
-    BOTH,
-    FOUR_LEAVES,
-    PAYLOAD_LEN,
-    TEXTS,
-)
+from agentmark_lab.experiments.social.text_utility import JudgedTexts, with_interval
+from agentmark_lab.experiments.social.two_marks import BIASED, BOTH, FOUR_LEAVES, PAYLOAD_LEN, TEXTS
 from agentmark_lab.experiments.social.two_marks_plan import ABOVE, LIKELY, MEASURES, Setting
 from agentmark_lab.experiments.social.two_marks_read import ReadConfiguration, signal_difference
 from agentmark_lab.kit.agent_loop import F

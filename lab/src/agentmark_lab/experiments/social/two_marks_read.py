@@ -6,15 +6,8 @@ from dataclasses import dataclass
 from agentmark.record import StepRecord
 from agentmark.verify.verifier import Verifier
 from agentmark_lab.experiments.social.passing_off import as_marked
-from agentmark_lab.experiments.social.text_utility import (
-    Text,
-)
-from agentmark_lab.experiments.social.two_marks import (
-    PAYLOAD_LEN,
-    Configuration,
-    Log,
-    Operator,
-)
+from agentmark_lab.experiments.social.text_utility import Text
+from agentmark_lab.experiments.social.two_marks import PAYLOAD_LEN, Configuration, Log, Operator
 from agentmark_lab.kit.agent_loop import F
 from agentmark_lab.kit.equivalence import Comparison
 from agentmark_lab.kit.naming import named_after

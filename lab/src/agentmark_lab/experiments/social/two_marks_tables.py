@@ -4,14 +4,8 @@ from collections.abc import Sequence
 from statistics import fmean
 
 from agentmark_lab.experiments.social.answer_writer import MODEL
-from agentmark_lab.experiments.social.text_utility import (
-    JudgedTexts,
-)
-from agentmark_lab.experiments.social.two_marks import (
-    LAYERS,
-    NEITHER,
-    PAYLOAD_LEN,
-)
+from agentmark_lab.experiments.social.text_utility import JudgedTexts
+from agentmark_lab.experiments.social.two_marks import LAYERS, NEITHER, PAYLOAD_LEN
 from agentmark_lab.experiments.social.two_marks_plan import Setting
 from agentmark_lab.experiments.social.two_marks_read import ReadConfiguration
 from agentmark_lab.kit.agent_loop import F
