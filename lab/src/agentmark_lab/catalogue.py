@@ -85,7 +85,7 @@ GROUPS = (
     ),
     Group(
         "social",
-        "Agents on a social platform, and a watermark in their texts beside the one in their behaviors.",
+        "Agents on a social platform; and a watermark in an agent's texts beside the one in its behaviors.",
         {"oasis": "oasis", "synthid": "synthid"},
     ),
 )

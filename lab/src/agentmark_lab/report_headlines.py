@@ -139,7 +139,8 @@ HEADLINES: dict[str, tuple[str, ...]] = {
         "the actions of the marked",
     ),
     "synthid": (
-        "both: the 8-bit identity",
+        "both: the 16-bit identity",
         "both: SynthID-Text",
+        "both: the texts are as likely",
     ),
 }

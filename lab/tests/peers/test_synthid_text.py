@@ -7,14 +7,17 @@ from random import Random
 from typing import Any
 
 import pytest
-from agentmark_lab.experiments.social.synthid import LAYERS, WRONG_KEYS, TextReading
 from agentmark_lab.peers.synthid_text import (
     CONTEXT_HISTORY,
     NGRAM_LEN,
     TABLE_SEED,
     TABLE_SIZE,
+    GreenList,
+    GValues,
     Reader,
     SynthId,
+    TextReading,
+    read_text,
     sampling_table,
     tournament,
 )
@@ -23,6 +26,7 @@ pytestmark = pytest.mark.filterwarnings("ignore")
 
 
 VOCABULARY = 49_152
+LAYERS, WRONG_KEYS = 30, 99
 
 
 def random_table(seed: int = 0) -> list[int]:
@@ -48,17 +52,43 @@ def test_a_text_under_its_key_and_under_wrong_ones():
     rng = Random(1)
     reader, keys = Reader(random_table()), random_keys(rng)
     text = chosen_text(reader, keys, rng, 150, 4)
-    right = reader.read(text, keys)
-    wrong = [reader.read(text, random_keys(rng)) for _ in range(WRONG_KEYS)]
+    reading = read_text(reader, text, keys, [random_keys(rng) for _ in range(WRONG_KEYS)])
+    right, wrong = reading.right, reading.wrong
     assert right.flips == (150 - NGRAM_LEN + 1) * LAYERS
     assert right.mean > 0.55
     assert right.z > 6
     # 99 x 4,380 fair coins: the mean is one half within five standard errors, and no wrong key comes close.
-    assert sum([one.mean for one in wrong]) / WRONG_KEYS == pytest.approx(0.5, abs=0.004)
-    assert max([one.mean for one in wrong]) < right.mean
-    assert TextReading(150, right, [one.mean for one in wrong]).detected
+    assert sum(wrong) / WRONG_KEYS == pytest.approx(0.5, abs=0.004)
+    assert max(wrong) < right.mean
+    assert reading.p_value == 1 / (WRONG_KEYS + 1)
     stranger = reader.read([rng.randrange(VOCABULARY) for _ in range(150)], keys)
     assert stranger.mean == pytest.approx(0.5, abs=0.04)
+
+
+def test_the_p_value_counts_the_right_key_in():
+    means = [0.5] * 98 + [0.6]
+    assert TextReading(9, GValues(61, 100), means).p_value == pytest.approx(0.01)
+    assert TextReading(9, GValues(60, 100), means).p_value == pytest.approx(0.02)
+    assert TextReading(9, GValues(49, 100), means).p_value == 1
+
+
+def test_a_text_that_does_not_know_the_key_is_detected_no_more_often_than_the_level():
+    """H0: the text does not depend on the key. 400 keys drawn like 19 wrong ones: p at most 0.05 in 20 on average, and
+    in 42 or more with a chance below 1e-5."""
+    rng = Random(4)
+    reader = Reader(random_table())
+    text = [rng.randrange(VOCABULARY) for _ in range(60)]
+    many = [[random_keys(rng) for _ in range(20)] for _ in range(400)]
+    found = sum([read_text(reader, text, right, wrong).p_value <= 0.05 for right, *wrong in many])
+    assert found < 42
+
+
+def test_many_keys_at_once_read_as_one_by_one():
+    rng = Random(5)
+    reader = Reader(random_table())
+    hashes = reader.hashes([rng.randrange(VOCABULARY) for _ in range(40)])
+    many = [random_keys(rng) for _ in range(7)]
+    assert reader.means(hashes, many) == pytest.approx([reader.flips(hashes, keys).mean for keys in many])
 
 
 def test_a_repeated_context_counts_once():
@@ -149,3 +179,34 @@ def test_four_leaves_are_a_tournament_of_four():
     one = tournament(SynthId((5,), 4))
     found = one.update_scores(torch.log(torch.tensor([probs])), torch.tensor([[[flip] for flip in g]]))
     assert torch.exp(found)[0].tolist() == pytest.approx(expected, abs=1e-6)
+
+
+def mean_of_tournaments(leaves: int, probs: list[float], rounds: int) -> list[float]:
+    """What a tournament of one layer makes of a distribution, as a mean over coin flips for the tokens."""
+    torch = pytest.importorskip("torch", reason="needs torch: make lab-oasis")
+    pytest.importorskip("transformers", reason="needs transformers: make lab-oasis")
+    torch.manual_seed(leaves)
+    one = tournament(SynthId((5,), leaves))
+    scores = torch.log(torch.tensor([probs])).expand(rounds, -1)
+    flips = torch.randint(0, 2, (rounds, len(probs), 1))
+    return torch.exp(one.update_scores(scores, flips)).mean(dim=0).tolist()
+
+
+def test_two_leaves_preserve_a_distribution_in_the_mean_over_keys_and_four_do_not():
+    """H0: the mean over coin flips is the distribution. 20,000 rounds: standard errors below 0.002."""
+    probs = [0.7, 0.2, 0.1]
+    assert mean_of_tournaments(2, probs, 20_000) == pytest.approx(probs, abs=0.01)
+    flat = mean_of_tournaments(4, probs, 20_000)
+    assert flat[0] < 0.65
+    assert flat[2] > 0.12
+
+
+def test_a_green_list_favours_half_of_all_tokens_by_its_bias():
+    torch = pytest.importorskip("torch", reason="needs torch: make lab-oasis")
+    pytest.importorskip("transformers", reason="needs transformers: make lab-oasis")
+    biased = tournament(GreenList(7, 2.0), top_k=500)
+    scores = torch.zeros(1, 500)
+    gains = biased(torch.tensor([[1, 2, 3]]), scores)[0].tolist()
+    assert {*gains} == {0.0, 2.0}
+    # 500 fair coins: within five standard errors.
+    assert 194 < gains.count(2.0) < 306

@@ -17,7 +17,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Protocol
+from typing import Any
 
 from agentmark.policies.chooser import Chooser
 from agentmark.record import StepRecord
@@ -94,29 +94,6 @@ class Trajectory:
     acts: list[Act] = field(default_factory=list)
 
 
-@dataclass(frozen=True, slots=True)
-class Draft:
-    """A text that an agent has to write: a post of its own, or one on another post."""
-
-    persona: Persona
-    behavior: str
-    about: Post | None
-    rng: random.Random
-
-
-class Writer(Protocol):
-    """Writes all texts of a step at once, as models do best."""
-
-    def write(self, drafts: Sequence[Draft]) -> list[str]: ...
-
-
-class Template:
-    """Texts that say who writes about what; for experiments in which nobody reads them."""
-
-    def write(self, drafts: Sequence[Draft]) -> list[str]:
-        return [f"{draft.persona.name}, {draft.behavior}: {_excerpt(draft.about)}" for draft in drafts]
-
-
 def _excerpt(post: Post | None) -> str:
     return "something new" if post is None else " ".join(post.text.split()[:12])
 
@@ -129,7 +106,6 @@ def simulate(
     seed: int,
     work: Path,
     database: Path,
-    writer: Writer | None = None,
 ) -> list[Trajectory]:
     """Let the members live on a fresh platform for so many steps. The same seed and choosers give the same run.
 
@@ -137,7 +113,7 @@ def simulate(
     action is taken is the chooser's. The platform's database is left at `database`.
     """
     package = load_package(work)
-    run = _Run(package, platform, members, seed=seed, database=database, writer=writer or Template())
+    run = _Run(package, platform, members, seed=seed, database=database)
     with _seeded(seed):
         return asyncio.run(run.run(steps))
 
@@ -181,14 +157,12 @@ class _Run:
         *,
         seed: int,
         database: Path,
-        writer: Writer,
     ) -> None:
         self._package = package
         self._platform = platform
         self._members = members
         self._rng = generator(seed, "oasis", platform.name)
         self._targets = [generator(seed, "oasis", platform.name, "agent", i) for i in range(len(members))]
-        self._writer = writer
         self._database = database
         self._trajectories = [Trajectory(member.persona.name) for member in members]
         self._agents: list[Any] = []
@@ -256,13 +230,9 @@ class _Run:
             member.chooser.choose(weights(member.persona, view, self._platform.actions))
             for member, view in zip(self._members, views, strict=True)
         ]
-        plans = [
-            self._plan(i, choice.behavior, view) for i, (choice, view) in enumerate(zip(choices, views, strict=True))
-        ]
-        drafts = [plan.draft for plan in plans if plan.draft is not None]
-        texts = iter(self._writer.write(drafts) if drafts else [])
         arguments = [
-            {**plan.arguments, **({} if plan.text_field is None else {plan.text_field: next(texts)})} for plan in plans
+            self._arguments(i, choice.behavior, view)
+            for i, (choice, view) in enumerate(zip(choices, views, strict=True))
         ]
         await env.step(
             {
@@ -285,42 +255,35 @@ class _Run:
         recent = [act.behavior for act in self._trajectories[agent].acts[-MEMORY:]]
         return View(tuple(posts), tuple(recent))
 
-    def _plan(self, agent: int, behavior: str, view: View) -> "_Plan":
-        """What the action is aimed at: what the persona cares for, if it sees any of it."""
+    def _arguments(self, agent: int, behavior: str, view: View) -> Mapping[str, Any]:
+        """What the action is aimed at: what the persona cares for, if it sees any of it. Texts are templates that say
+        who writes about what: nobody reads them."""
         persona, rng = self._members[agent].persona, self._targets[agent]
         liked = [post for post in view.posts if touches(persona, post)]
         post = rng.choice(liked or view.posts) if view.posts else None
         # An agent that sees nothing and acts on it all the same is refused by the platform.
         on_post = {"post_id": 0 if post is None else post.id}
         someone = agent if post is None else post.author
-        plans: dict[str, Callable[[], _Plan]] = {
-            "create_post": lambda: _Plan({}, "content", Draft(persona, behavior, None, rng)),
-            "create_comment": lambda: _Plan(on_post, "content", Draft(persona, behavior, post, rng)),
-            "quote_post": lambda: _Plan(on_post, "quote_content", Draft(persona, behavior, post, rng)),
-            "like_post": lambda: _Plan(on_post),
-            "dislike_post": lambda: _Plan(on_post),
-            "repost": lambda: _Plan(on_post),
-            "like_comment": lambda: _Plan({"comment_id": _any_comment(view, rng)}),
-            "dislike_comment": lambda: _Plan({"comment_id": _any_comment(view, rng)}),
-            "follow": lambda: _Plan({"followee_id": someone}),
-            "mute": lambda: _Plan({"mutee_id": someone}),
-            "search_posts": lambda: _Plan({"query": rng.choice(sorted(persona.interests))}),
-            "search_user": lambda: _Plan({"query": rng.choice(self._members).persona.name}),
+        text = f"{persona.name}, {behavior}: {_excerpt(post)}"
+        makers: dict[str, Callable[[], Mapping[str, Any]]] = {
+            "create_post": lambda: {"content": f"{persona.name}, {behavior}: {_excerpt(None)}"},
+            "create_comment": lambda: {**on_post, "content": text},
+            "quote_post": lambda: {**on_post, "quote_content": text},
+            "like_post": lambda: on_post,
+            "dislike_post": lambda: on_post,
+            "repost": lambda: on_post,
+            "like_comment": lambda: {"comment_id": _any_comment(view, rng)},
+            "dislike_comment": lambda: {"comment_id": _any_comment(view, rng)},
+            "follow": lambda: {"followee_id": someone},
+            "mute": lambda: {"mutee_id": someone},
+            "search_posts": lambda: {"query": rng.choice(sorted(persona.interests))},
+            "search_user": lambda: {"query": rng.choice(self._members).persona.name},
         }
-        return plans[behavior]() if behavior in plans else _Plan({})
+        return makers[behavior]() if behavior in makers else {}
 
 
 def _any_comment(view: View, rng: random.Random) -> int:
     return rng.choice(view.comments).id if view.comments else 0
-
-
-@dataclass(frozen=True, slots=True)
-class _Plan:
-    """Arguments of an action, and the text that is still to be written."""
-
-    arguments: Mapping[str, Any]
-    text_field: str | None = None
-    draft: Draft | None = None
 
 
 def _post(entry: Mapping[str, Any], agent: int) -> Post:

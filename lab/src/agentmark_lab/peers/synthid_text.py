@@ -2,7 +2,8 @@
 
 The reading is the mean of the g-values, repeated contexts left out: the arithmetic of
 `SynthIDTextWatermarkLogitsProcessor` in transformers, in plain Python. The sampling table is taken from there, because
-its bits come from torch's generator.
+its bits come from torch's generator. A text is detected where hardly any of many keys that were drawn like the right
+one does as well.
 """
 
 from collections.abc import Sequence
@@ -67,11 +68,43 @@ class Reader:
     def read(self, tokens: Sequence[int], keys: Sequence[int]) -> GValues:
         return self.flips(self.hashes(tokens), keys)
 
+    def means(self, hashes: Sequence[int], many: Sequence[Sequence[int]]) -> list[float]:
+        """The mean under each of many keys. Places in the table count modulo its size, so low bits are enough."""
+        numpy = imported("numpy", remedy=GET_OASIS)
+        last = len(self.table) - 1
+        low = numpy.array([digest & last for digest in hashes], dtype=numpy.int64)
+        shifts = numpy.array([[key & last for key in keys] for keys in many], dtype=numpy.int64)
+        places = ((low[:, None, None] + shifts[None]) * (_MULTIPLIER & last) + 1) & last
+        flips = numpy.asarray(self.table, dtype=numpy.uint8)[places]
+        return [float(mean) for mean in flips.mean(axis=(0, 2))]
+
 
 def _accumulate(value: int, data: Sequence[int]) -> int:
     for item in data:
         value = ((value + item) * _MULTIPLIER + 1) & _MASK
     return value
+
+
+@dataclass(frozen=True, slots=True)
+class TextReading:
+    """A text under the key and under wrong ones, which were drawn like it and know nothing of the text."""
+
+    tokens: int
+    right: GValues
+    wrong: list[float]
+
+    @property
+    def p_value(self) -> float:
+        """How many of all keys do as well as the right one, itself counted in. If the text does not depend on the right
+        key, any of them is as likely to come first, and the p-value is at most x with a chance of at most x."""
+        return (1 + sum([mean >= self.right.mean for mean in self.wrong])) / (1 + len(self.wrong))
+
+
+def read_text(
+    reader: Reader, tokens: Sequence[int], keys: Sequence[int], wrong: Sequence[Sequence[int]]
+) -> TextReading:
+    hashes = reader.hashes(tokens)
+    return TextReading(len(tokens), reader.flips(hashes, keys), reader.means(hashes, wrong))
 
 
 # Marking -------------------------------------------------------------------------------------------------------------
@@ -85,18 +118,30 @@ class SynthId:
     leaves: int
 
 
+@dataclass(frozen=True, slots=True)
+class GreenList:
+    """No SynthID, but the bias that it is to be compared with (Kirchenbauer and others, 2023): half of all tokens,
+    drawn anew for each context, become likelier by so many nats."""
+
+    key: int
+    bias: float
+
+
+TextMark = SynthId | GreenList
+
+
 def sampling_table() -> list[int]:
     return [int(flip) for flip in tournament(SynthId((0,), 2)).sampling_table]
 
 
-def tournament(mark: SynthId, *, top_k: int = TOP_K) -> Any:
+def tournament(mark: TextMark, *, top_k: int = TOP_K) -> Any:
     """The processor of transformers, on the likeliest tokens only (it hashes the whole vocabulary, at many times the
-    cost), and with any number of leaves (it has two)."""
+    cost), and with any number of leaves (it has two); or with a green list in place of the tournament."""
     return _tournament_class()(
-        leaves=mark.leaves,
+        mark=mark,
         top_k=top_k,
         ngram_len=NGRAM_LEN,
-        keys=list(mark.keys),
+        keys=list(mark.keys) if isinstance(mark, SynthId) else [mark.key],
         sampling_table_size=TABLE_SIZE,
         sampling_table_seed=TABLE_SEED,
         context_history_size=CONTEXT_HISTORY,
@@ -110,9 +155,9 @@ def _tournament_class() -> Any:
     base = imported("transformers", remedy=GET_OASIS).SynthIDTextWatermarkLogitsProcessor
 
     class Tournament(base):  # type: ignore[misc, valid-type]
-        def __init__(self, *, leaves: int, top_k: int, **settings: Any) -> None:
+        def __init__(self, *, mark: TextMark, top_k: int, **settings: Any) -> None:
             super().__init__(**settings)
-            self.leaves = leaves
+            self.mark = mark
             self.top_k = top_k
 
         def __call__(self, input_ids: Any, scores: Any) -> Any:
@@ -127,14 +172,17 @@ def _tournament_class() -> Any:
 
         def update_scores(self, scores: Any, g_values: Any) -> Any:
             """A tournament of so many leaves in every layer: the winner is drawn from those with g = 1, if any."""
-            if self.leaves == 2:
+            if isinstance(self.mark, GreenList):
+                return scores + self.mark.bias * g_values[:, :, 0]
+            leaves = self.mark.leaves
+            if leaves == 2:
                 return super().update_scores(scores, g_values)
             probs = torch.softmax(scores, dim=1)
             for layer in range(g_values.shape[2]):
                 g = g_values[:, :, layer]
                 lost = 1 - (g * probs).sum(dim=1, keepdim=True).clamp(0, 1)
-                won = sum([lost**power for power in range(self.leaves)])
-                probs = probs * torch.where(g == 1, won, lost ** (self.leaves - 1))
+                won = sum([lost**power for power in range(leaves)])
+                probs = probs * torch.where(g == 1, won, lost ** (leaves - 1))
             log_probs = torch.log(probs)
             return torch.where(torch.isfinite(log_probs), log_probs, torch.finfo(log_probs.dtype).min)
 
