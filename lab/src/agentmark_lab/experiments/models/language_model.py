@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from hashlib import sha256
 from itertools import combinations
-from math import log2
 from pathlib import Path
 from statistics import fmean
 
@@ -33,6 +32,7 @@ from agentmark_lab.kit.model_judge import URL_VARIABLE, open_judge
 from agentmark_lab.kit.models import ModelSpec, models_here
 from agentmark_lab.kit.options import DEFAULT_ENVIRONMENT, JudgeChoice, Options, Progress
 from agentmark_lab.kit.parallel import map_chunks
+from agentmark_lab.kit.stats import divergence
 
 NAME = "language_model"
 TITLE = "A real language model among real tools (Tables 1, 4, 5, 6)"
@@ -349,20 +349,10 @@ def _stability_row(model: str, outcomes: Sequence[Outcome]) -> list[Cell]:
     for outcome in outcomes:
         for one, two in combinations(outcome.lists, 2):
             pairs = [(a, b) for a, b in zip(one, two, strict=False) if a is not None and b is not None]
-            values = [_jsd(a, b) for a, b in pairs]
+            values = [divergence(a, b) for a, b in pairs]
             first += values[:1]
             later += values
     return [model, *[f"{fmean(values):.4f} ({len(values)} pairs)" if values else "" for values in (first, later)]]
-
-
-def _jsd(one: dict[str, float], two: dict[str, float]) -> float:
-    """Jensen-Shannon divergence in bits."""
-    middle = {name: (one.get(name, 0) + two.get(name, 0)) / 2 for name in {*one, *two}}
-
-    def to_middle(shares: dict[str, float]) -> float:
-        return sum([share * log2(share / middle[name]) for name, share in shares.items() if share])
-
-    return (to_middle(one) + to_middle(two)) / 2
 
 
 def _stability_table(rows: list[list[Cell]], environment: str) -> Table:
