@@ -50,7 +50,7 @@ class HandedOver:
         """The expert's steps before the agent's first, with what came of each."""
         if task.id not in self._begun:
             episode = self._environment.start(task, seed=self._seed)
-            taken = []
+            taken: list[tuple[str, str]] = []
             while not episode.done and len(taken) < _LONGEST and (advice := episode.expert()) is not None:
                 episode.step(advice)
                 taken.append((advice, episode.observation))

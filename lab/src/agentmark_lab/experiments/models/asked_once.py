@@ -111,7 +111,10 @@ def name_in(reply: str, names: Sequence[str]) -> str | None:
 
 # What an agent is told -----------------------------------------------------------------------------------------------
 
-_CALLS = "You are an agent. Work on the user's task one step at a time. Call every tool that the task needs once; then Finish."
+_CALLS = (
+    "You are an agent. Work on the user's task one step at a time. Call every tool that the task needs once; then "
+    "Finish."
+)
 _COMMANDS = "You are an agent in a house. To bring a thing to a place, go to the place, then move the thing there."
 
 

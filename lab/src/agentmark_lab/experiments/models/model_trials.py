@@ -1,8 +1,8 @@
-"""Episodes on what a model said once in each situation: by the lists that it states, by its own replies, and by neither.
+"""Episodes on what a model said once in each situation: by the lists that it states, by its own replies, by neither.
 
-The plain agent (no induction) does what a reply at temperature 1 names, and is asked for no list. Proposals draw several
-such replies, and mark the choice among them. The elicited baseline draws from the stated list, as the paper's does, and
-AgentMark-F and -R mark that draw. Red-green and early stopping bend either law on purpose.
+The plain agent (no induction) does what a reply at temperature 1 names, and is asked for no list. Proposals draw
+several such replies, and mark the choice among them. The elicited baseline draws from the stated list, as the paper's
+does, and AgentMark-F and -R mark that draw. Red-green and early stopping bend either law on purpose.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -12,7 +12,7 @@ from pathlib import Path
 from random import Random
 from typing import Protocol
 
-from agentmark.core.distribution import Rational
+from agentmark.core.distribution import TOTAL_WEIGHT, BehaviorDistribution, Rational
 from agentmark.core.theory import entropy
 from agentmark.elicit.situation import Elicitation, Proposal, Situation
 from agentmark.embed.embedder import Embedder
@@ -329,8 +329,8 @@ def _divergences(chunk: Chunk, environment: Environment, mind: Mind) -> list[lis
 
 
 def _shares(weights: Mapping[str, Rational]) -> dict[str, float]:
-    total = float(sum(weights.values()))
-    return {name: float(weight) / total for name, weight in weights.items()}
+    quantised = BehaviorDistribution.quantise(weights).as_weights()
+    return {name: weight / TOTAL_WEIGHT for name, weight in quantised.items()}
 
 
 def _lists_of(chunk: Chunk, environment: Environment, mind: Mind, rng: Random) -> list[Mapping[str, Rational] | None]:
