@@ -26,7 +26,7 @@ MAX_REPLY_TOKENS = 24
 MAX_DESCRIPTION, MAX_SEEN = 100, 60
 _QUESTION = "Reply with the exact name of the option that you take next, and nothing else."
 # What models write around a name.
-_AROUND = " \t`\"'.:*_-"
+_AROUND = " \t\n`\"'.:*_-"
 
 # A step and what came of it.
 Step = tuple[str, str]

@@ -1,9 +1,10 @@
 """A real language model chooses among real tools (Tables 1, 4, 5 and 6): with the mark and without it.
 
 A local model is small: its success says little, but the same tasks, prompts and checks serve every policy, so that what
-the mark changes would show. Which models run is up to the machine: SmolLM2 where its package is installed, every GGUF
-file that AGENTMARK_GGUF names (separated as in PATH), or instead the one that --model names. They play ToolBench, or
-the environment that --environment names.
+the mark changes would show. (Tasks that a local model can do, and thousands of episodes of them, are in
+`model_utility`.) Which models run is up to the machine: SmolLM2 where its package is installed, every GGUF file that
+AGENTMARK_GGUF names (separated as in PATH), or instead the one that --model names. They play ToolBench, or the
+environment that --environment names.
 """
 
 import json
@@ -338,7 +339,8 @@ def _utility_table(rows: list[list[Cell]], environment: str, tasks: int) -> Tabl
     note = (
         f"{played} Lists of local models are read off their logits for option labels in shuffled order. Lost steps: "
         "the model said nothing that could be used; never replaced. Lists and replies are kept, and count with the "
-        "time of their first asking. No induction: the model writes the name itself, greedily (Table 4). Wilson and "
+        "time of their first asking. No induction: the model writes the name itself, greedily, as the paper's does; "
+        "sampled, and beside proposals, in `agentmark lab run model_utility` (Table 4). Wilson and "
         f"paired 95 % intervals. The judge is a model at {URL_VARIABLE}, asked where one is given."
     )
     return Table("With the mark and without it", columns, rows, note)
@@ -362,6 +364,6 @@ def _stability_table(rows: list[list[Cell]], environment: str) -> Table:
     note = (
         f"Jensen-Shannon divergence in bits between the lists of {STABILITY_RUNS} runs of the same tasks, step by "
         "step. At the first step the situation is the same and only the order of the options differs; later the runs "
-        "have branched apart."
+        "have branched apart. Lists by names, of many pairs of episodes: `agentmark lab run model_utility`."
     )
     return Table("Stability of the lists across runs (Table 5)", ["model", "first step", "all steps"], rows, note)

@@ -98,7 +98,7 @@ class OfTheseTasks(Comparison):
     error: float = 0.0
 
     def at(self, confidence: float) -> Interval:
-        reach = normal_quantile((1 + confidence) / 2) * self.error
+        reach = normal_quantile(confidence) * self.error
         return Interval(self.difference - reach, self.difference + reach)
 
     @property

@@ -103,7 +103,7 @@ def _percent(tallies: Sequence[Tally]) -> str:
     by_task = [won(tally) for tally in tallies]
     mean = fmean([fmean(values) for values in by_task])
     error = sqrt(sum([variance_of_mean(values) for values in by_task])) / len(by_task)
-    reach = normal_quantile(0.975) * error
+    reach = normal_quantile(0.95) * error
     return f"{100 * mean:.1f} ({100 * max(0.0, mean - reach):.1f} to {100 * min(1.0, mean + reach):.1f})"
 
 

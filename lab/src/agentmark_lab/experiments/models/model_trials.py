@@ -36,8 +36,8 @@ from agentmark_lab.kit.stats import divergence
 LABEL = "model_utility"
 PAYLOAD_LEN = 8
 NO_INDUCTION = "no induction"
-PROPOSALS_F, PROPOSALS_R = "proposals, F", "proposals, R"
-PROPOSALS_RED_GREEN, PROPOSALS_EARLY = "replies, red-green", "proposals, early stopping"
+PROPOSALS_F, PROPOSALS_R = "AgentMark-F by proposals", "AgentMark-R by proposals"
+PROPOSALS_RED_GREEN, PROPOSALS_EARLY = "red-green of replies", "early stopping by proposals"
 # Takes what is offered, each as likely: what a task gives to whoever knows nothing.
 UNIFORM = "uniform choice"
 BY_REPLY = (NO_INDUCTION, PROPOSALS_F, PROPOSALS_R, PROPOSALS_RED_GREEN, PROPOSALS_EARLY)
