@@ -11,7 +11,7 @@ from dataclasses import asdict, replace
 from statistics import fmean
 
 from agentmark.verify.defaults import DEFAULT_THRESHOLD
-from agentmark_lab.envs.base import Task, open_environment
+from agentmark_lab.envs.base import Task, module_of, open_environment
 from agentmark_lab.experiments.models.model_judging import Log, PlayedPlace, compared, judge, read_back
 from agentmark_lab.experiments.models.model_plan import ModelPlan, PlannedPlace
 from agentmark_lab.experiments.models.model_tables import (
@@ -33,6 +33,7 @@ from agentmark_lab.experiments.models.model_trials import (
     run_chunk,
 )
 from agentmark_lab.kit.agent_loop import BASELINE
+from agentmark_lab.kit.code_digest import code_digest
 from agentmark_lab.kit.data import MissingError
 from agentmark_lab.kit.equivalence import Comparison, points, span
 from agentmark_lab.kit.experiment import Claim, Findings
@@ -65,7 +66,12 @@ def run(options: Options, progress: Progress) -> Findings:
         task_table(played),
         cost_table(played),
     ]
-    data = {"plan": plan.data, "outcomes": {one.where: [_plain(outcome) for outcome in one.outcomes] for one in played}}
+    code = {one.place.environment: playing_code(one.place) for one in played}
+    data = {
+        "plan": plan.data,
+        "playing_code": code,
+        "outcomes": {one.where: [_plain(outcome) for outcome in one.outcomes] for one in played},
+    }
     return Findings(_claims(played, judged, logs, quick=options.quick), tables, data)
 
 
@@ -104,8 +110,14 @@ def _played(
         Chunk(model, plan, place, Task(one.id, groups[one.id]), options.seed, options.work) for one in place.tasks
     ]
     label = f"{model.label}, {place.title}"
-    outcomes = map_chunks(run_chunk, chunks, workers=options.workers, progress=progress, label=label)
+    code = playing_code(place)
+    outcomes = map_chunks(run_chunk, chunks, workers=options.workers, progress=progress, label=label, code=code)
     return PlayedPlace(model, place, chunks, outcomes)
+
+
+def playing_code(place: PlannedPlace) -> str:
+    """The digest of the code that plays there, and asks."""
+    return code_digest([run_chunk.__module__, module_of(place.environment)])
 
 
 # What is claimed -----------------------------------------------------------------------------------------------------
