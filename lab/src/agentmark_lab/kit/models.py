@@ -20,6 +20,11 @@ from agentmark_lab.kit.data import MissingError
 from agentmark_lab.kit.options import ModelChoice, Options
 from agentmark_lab.kit.presets import GGUF_VARIABLE, PRESETS
 
+# A temperature is meant to be the only thing between the model's probabilities and its reply. A busy machine may take
+# minutes for one.
+_SAMPLED: dict[str, Any] = {"top_k": 0, "top_p": 1.0, "min_p": 0.0, "cache_prompt": True, "stop": ["\n"]}
+_PATIENCE_S = 600.0
+
 
 @dataclass(frozen=True, slots=True)
 class ModelSpec:
@@ -63,12 +68,6 @@ class ModelSpec:
         endpoint = cast(LocalModel, _chat(self)).endpoint
         extra = {**_SAMPLED, "seed": seed}
         return HttpChat(replace(endpoint, extra=extra, timeout_s=_PATIENCE_S)).complete(request)
-
-
-# A temperature is meant to be the only thing between the model's probabilities and its reply. A busy machine may take
-# minutes for one.
-_SAMPLED: dict[str, Any] = {"top_k": 0, "top_p": 1.0, "min_p": 0.0, "cache_prompt": True, "stop": ["\n"]}
-_PATIENCE_S = 600.0
 
 
 def _endpoint(spec: ModelSpec) -> Endpoint:

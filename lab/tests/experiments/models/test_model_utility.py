@@ -235,15 +235,23 @@ def test_calls_are_told_once_and_in_one_order() -> None:
     ]
 
 
-def test_a_model_that_fails_says_nothing_that_can_be_done(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fails(*_, **__):
-        raise UpstreamError("m", "out of order")
+def test_a_pool_is_kept_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    replies = iter(["right", None, "right", "hm"])
 
-    monkeypatch.setattr(ModelSpec, "sampled", fails)
+    def sampled(*_, **__) -> ChatReply:
+        text = next(replies)
+        if text is None:
+            raise UpstreamError("m", "out of order")
+        return ChatReply(text=text)
+
+    monkeypatch.setattr(ModelSpec, "sampled", sampled)
     asked = AskedOnce(MODEL, tmp_path, seed=1, pool_size=2)
-    pool = asked.pool_in(told_of_latest(Corridor(), []))
-    assert [one.calls for one in pool.proposals] == [(), ()]
-    assert asked.effort_of_replies.unusable == 2
+    situation = told_of_latest(Corridor(), [])
+    with pytest.raises(UpstreamError):
+        asked.pool_in(situation)
+    pool = asked.pool_in(situation)
+    assert [[call.name for call in one.calls] for one in pool.proposals] == [["right"], []]
+    assert asked.pool_in(situation) == pool
 
 
 # The plan ------------------------------------------------------------------------------------------------------------

@@ -10,7 +10,6 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-from agentmark.elicit.errors import ElicitationError
 from agentmark.elicit.situation import Candidate, Elicitation, Message, Proposal, Situation, ToolCall
 from agentmark_lab.envs.base import Episode
 from agentmark_lab.envs.toolbench import FINISH
@@ -43,7 +42,6 @@ class AskedOnce:
     run: int = 0
     effort_of_lists: Effort = field(default_factory=Effort)
     effort_of_replies: Effort = field(default_factory=Effort)
-    _lists: dict[Situation, Elicitation] = field(default_factory=dict)
 
     def list_in(self, situation: Situation) -> Elicitation:
         """The list, by full names where the model is a local one; in an order that situation and run decide."""
@@ -69,16 +67,12 @@ class AskedOnce:
         return Pool(place.stem, frozenset(situation.names), tuple(proposals))
 
     def _sampled(self, asked: Sequence[Message]) -> dict[str, Any]:
+        """A provider that fails ends the run, which can be taken up again: a pool is kept whole, or not at all."""
         start = perf_counter()
         draws = generator(self.seed, "replies", json.dumps(asked))
         replies, read, written = [], 0, 0
         for _ in range(self.pool_size):
-            try:
-                reply = self.model.sampled(asked, seed=draws.getrandbits(31), max_tokens=MAX_REPLY_TOKENS)
-            except ElicitationError:
-                # An empty reply is one that names nothing.
-                replies.append("")
-                continue
+            reply = self.model.sampled(asked, seed=draws.getrandbits(31), max_tokens=MAX_REPLY_TOKENS)
             replies.append(reply.text)
             read += reply.input_tokens or 0
             written += reply.output_tokens or 0
