@@ -64,7 +64,7 @@ def read_back(played: PlayedPlace, policy: str) -> list[Log]:
     tasks = [tally.logs for tally in played.tallies(policy)]
     each = chunk.place.each
     found = []
-    for number in range(chunk.place.read // each):
+    for number in range(chunk.place.identities):
         episodes = [log for logs in tasks for log in logs[number * each : (number + 1) * each]]
         order = generator(chunk.seed, LABEL, "episodes", number).sample(episodes, len(episodes))
         found.append(_read(chunk, number, [record for episode in order for record in episode]))

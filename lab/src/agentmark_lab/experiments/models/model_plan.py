@@ -37,6 +37,11 @@ class PlannedPlace:
     spare: int
 
     @property
+    def identities(self) -> int:
+        """Whose logs are read back."""
+        return self.read // self.each
+
+    @property
     def level(self) -> Level:
         """As the tests of utility take it: nothing is left to chance."""
         return Level(0.0, self.trials, self.read, self.success, self.steps)

@@ -45,18 +45,23 @@ def success_table(played: Sequence[PlayedPlace], logs: Logs, plan: ModelPlan) ->
     ]  # fmt: skip
     note = (
         "The model was asked once in each situation: for a list, read off its logits for the options' full names, and "
-        f"for {plan.replies} replies at temperature 1 that name what it does next, without a word of a list. No "
-        "induction: one of these replies is done. Proposals: "
+        f"for {plan.replies} replies at temperature 1 that name what it does next, without a word of a list: "
+        "this pool stands for the model. No induction: one of these replies is done. Proposals: "
         f"{plan.samples} of them are drawn, grouped by what they name, a group is chosen with the mark, and one reply "
         "of it is done. Baseline, AgentMark-F and -R, as in the paper: a draw from the list. Red-green and early "
         "stopping bend the list, or the replies, on purpose. Lost steps: the model named nothing that can be done; it "
         "costs a step and is never replaced, for every policy alike. In brackets 95 % intervals over trials: the tasks "
-        "were selected, and stand for no others; TOST: 90 %. A trial is one identity of "
-        f"{PAYLOAD_LEN} bits that works on every task; the first {plan.places[0].read} of each policy are read back "
-        f"and named at {DEFAULT_THRESHOLD:g} with every payload paid for, and are shown to a key that marked nothing. "
+        "were selected, and stand for no others; TOST: 90 %. Differences are from the policy that `against` names. An "
+        f"identity of {PAYLOAD_LEN} bits works on every task, in {_each(plan)}; of each policy that is marked "
+        f"{plan.places[0].identities} identities are read back, named at {DEFAULT_THRESHOLD:g} with every payload "
+        "paid for, and shown to a key that marked nothing. "
         f"{_where(plan)}"
     )
     return Table("A language model with the mark and without it", columns, rows, note)
+
+
+def _each(plan: ModelPlan) -> str:
+    return " and ".join([f"{place.each} episodes of each on {place.title}" for place in plan.places])
 
 
 def _where(plan: ModelPlan) -> str:
@@ -164,8 +169,8 @@ def table_4(played: Sequence[PlayedPlace]) -> Table:
     note = (
         "The paper's own model, tasks and checks are others: its figures stand here for the eye. Its agent without "
         "induction is greedy; here it is sampled at temperature 1, as the elicited ones are sampled from their lists. "
-        "A difference between the first and the last column is what asking for a list changes, without any mark; with "
-        "proposals it does not arise."
+        "The last column is what asking for a list changes, without any mark; with proposals it does not arise. Some of "
+        "it is that a list drops what the model gave to other words, where a reply that names nothing costs a step."
     )
     return Table("No induction (Table 4)", columns, rows, note)
 
@@ -237,8 +242,9 @@ def cost_table(played: Sequence[PlayedPlace]) -> Table:
         rows.append([one.place.title, "a reply", *_cost(replies), ""])
     columns = ["place", "asked for", "asked", "unusable", "tokens each", "seconds each", "minutes", "missing mass"]
     note = (
-        "The time of the first asking, one thread, on a machine with other work; replies of a pool read their prompt "
-        "once. Unusable: no list; or a reply that names no option. Missing mass: what the model gave to other words "
+        "Of the first run of lists, and of the replies: the time of the first asking, one thread, on a machine with "
+        "other work; replies of a pool read their prompt once. A situation that no policy of a kind came to was not "
+        "asked. Unusable: no list; or a reply that names no option. Missing mass: what the model gave to other words "
         "than the options; the list is the rest, scaled up. A list is what an elicited mark costs; proposals cost as "
         "many more replies as are drawn. Beyond that the mark adds no token."
     )
