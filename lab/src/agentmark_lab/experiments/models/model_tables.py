@@ -169,8 +169,8 @@ def table_4(played: Sequence[PlayedPlace]) -> Table:
     note = (
         "The paper's own model, tasks and checks are others: its figures stand here for the eye. Its agent without "
         "induction is greedy; here it is sampled at temperature 1, as the elicited ones are sampled from their lists. "
-        "The last column is what asking for a list changes, without any mark; with proposals it does not arise. Some of "
-        "it is that a list drops what the model gave to other words, where a reply that names nothing costs a step."
+        "The last column is what asking for a list changes, without any mark; with proposals it does not arise. Some "
+        "of it is that a list drops what the model gave to other words, where a reply that names nothing costs a step."
     )
     return Table("No induction (Table 4)", columns, rows, note)
 
