@@ -6,8 +6,8 @@ episodes can be played on what it said. Tasks, trials and margins were planned b
 whether a difference would show is seen on policies that bend what the model says, under the same tests.
 """
 
-from collections.abc import Sequence
-from dataclasses import asdict, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from statistics import fmean
 
 from agentmark.verify.defaults import DEFAULT_THRESHOLD
@@ -72,7 +72,7 @@ def run(options: Options, progress: Progress) -> Findings:
         "playing_code": code,
         "outcomes": {one.where: [_plain(outcome) for outcome in one.outcomes] for one in played},
     }
-    return Findings(_claims(played, judged, logs, quick=options.quick), tables, data)
+    return Findings(_claims(played, judged, logs), tables, data)
 
 
 def _model(plan: ModelPlan, options: Options) -> ModelSpec:
@@ -126,11 +126,9 @@ def playing_code(place: PlannedPlace) -> str:
 def _claims(
     played: Sequence[PlayedPlace],
     judged: Sequence[tuple[PlayedPlace, Judged]],
-    logs: dict[tuple[str, str], list[Log]],
-    *,
-    quick: bool,
+    logs: Mapping[tuple[str, str], list[Log]],
 ) -> list[Claim]:
-    """A quick look has too few trials to show anything: what it must not show is still a claim."""
+    """What must hold holds in a quick look too; what takes trials to show is an aim."""
     claims = []
     for one in played:
         of_place = [found for place, found in judged if place is one]
@@ -140,7 +138,7 @@ def _claims(
         claims += [_induction_claim(one)]
         for policy in MARKED:
             claims += _log_claims(one, policy, logs[one.place.environment, policy])
-    return [replace(claim, aim=claim.aim or (quick and not claim.holds)) for claim in claims]
+    return claims
 
 
 def _mark_claims(played: PlayedPlace, found: Judged) -> list[Claim]:
