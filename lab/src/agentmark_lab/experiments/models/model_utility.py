@@ -47,7 +47,7 @@ NAME = "model_utility"
 TITLE = "A real language model on tasks that it can do: lists, its own replies, and the mark (Tables 1, 4, 5)"
 ASKS_MODELS = True
 
-QUICK_TASKS, QUICK_TRIALS, QUICK_REPLIES = 1, 2, 4
+QUICK_TASKS, QUICK_TRIALS, QUICK_REPLIES = 2, 2, 4
 
 
 def run(options: Options, progress: Progress) -> Findings:
