@@ -69,7 +69,8 @@ def _where(plan: ModelPlan) -> str:
         "ToolBench: success is the offline proxy (every gold API called, then Finish, within ten decisions), not a "
         "pass rate; every tool of these queries is needed, so that it is lost by finishing too early or never. "
         "ALFWorld: an expert plays up to the last two steps, and the agent takes these two; the first step that does "
-        "not lead on ends the episode. These are selected, easy tasks and a small model: they show whether the mark "
+        "not lead on ends the episode; what the agent is told of such tasks was settled on the first game, before the "
+        "pilot. These are selected, easy tasks and a small model: they show whether the mark "
         f"changes what such a model does, and not how good it is. {plan.sentence}"
     )
 
