@@ -22,7 +22,7 @@ RESULTS = ROOT / "results"
 # What a reader finishes.
 LONGEST_FRONT_PAGE = 130
 # The tables on the page of utility.
-SUCCESS_ROWS, LENGTH_ROWS = 8, 5
+SUCCESS_ROWS, LENGTH_ROWS = 10, 5
 NOT_PLAYED = "not played"
 
 

@@ -114,7 +114,7 @@ HEADLINES: dict[str, tuple[str, ...]] = {
         "AgentMark-R: the identity is read",
     ),
     "model_utility": (
-        "AgentMark-F succeeds",
+        "AgentMark-R by proposals succeeds",
         "AgentMark-R succeeds",
     ),
     "elicitation": (

@@ -32,8 +32,8 @@ def test_the_overview_is_drawn_from_the_tables_on_utility(tmp_path):
         Curve("red-green", [0], [-8.9], [-11.8], [-6.0]),
     ]
     # A language model stands beside them where enough episodes were played to compare.
-    model = ["Some-1B-Instruct.Q4", "AgentMark-F", "+0.2 (-0.8 to +1.1)", "-0.6 to +1.0"]
-    played = Table("t", ["model", "policy", AGAINST, "TOST interval"], [model])
+    model = ["Some-1B-Instruct.Q4", "AgentMark-F", "+0.2 (-0.8 to +1.1)", "-0.6 to +1.0", "ToolBench"]
+    played = Table("t", ["model", "policy", AGAINST, "TOST interval", "place"], [model])
     few = Table("t", ["model", "policy", AGAINST], [model[:3]])
     assert overviews([some_result(tables=[few])]) == []
     [with_model] = overviews([some_result(tables=[table, few, played])])

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from math import ceil, exp, factorial, lgamma, log, sqrt
+from math import ceil, exp, factorial, lgamma, log, log2, sqrt
 from statistics import fmean, stdev, variance
 
 from agentmark.core.statistics import Interval, normal_quantile, wilson_interval
@@ -108,6 +108,16 @@ def _pooled(cells: list[tuple[int, float]]) -> list[tuple[int, float]]:
 def total_variation(one: Mapping[str, float], other: Mapping[str, float]) -> float:
     """The distance between two distributions: at most how much likelier one makes anything than the other."""
     return sum([abs(one.get(name, 0.0) - other.get(name, 0.0)) for name in {*one, *other}]) / 2
+
+
+def divergence(one: Mapping[str, float], other: Mapping[str, float]) -> float:
+    """Jensen-Shannon divergence of two distributions, in bits."""
+    middle = {name: (one.get(name, 0.0) + other.get(name, 0.0)) / 2 for name in {*one, *other}}
+    return sum([_relative_entropy(shares, middle) for shares in (one, other)]) / 2
+
+
+def _relative_entropy(shares: Mapping[str, float], middle: Mapping[str, float]) -> float:
+    return sum([share * log2(share / middle[name]) for name, share in shares.items() if share])
 
 
 def ks_uniform(values: Sequence[float]) -> float:

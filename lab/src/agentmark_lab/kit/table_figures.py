@@ -49,7 +49,7 @@ PICTURES = {
         0, ("world", "what the verifier has"), ("steps for 95 % power, L = 8",), "scheme", y_log=True
     ),
     "language_model": Picture(0, ("policy",), ("success, %",), "model"),
-    "model_utility": Picture(0, ("policy",), ("success of the proxy, %",), "model"),
+    "model_utility": Picture(0, ("policy",), ("success, %",), "place"),
     "toolbench": _SUCCESS,
     "bfcl": _SUCCESS,
     "agentdojo": _SUCCESS,
@@ -188,7 +188,8 @@ def _agent(table: Table, cells: Mapping[str, Cell]) -> str:
     if "epsilon" in cells:
         return f"{_place(table.title)}\nε {cells['epsilon']}"
     if "TOST interval" in cells:
-        return "\n".join(["ToolBench", *re.split(r"(?i)-instruct", str(cells["model"]))[0].split("-", 1)])
+        model = re.split(r"(?i)-instruct", str(cells["model"]))[0].split("-", 1)
+        return "\n".join([_place(str(cells["place"])), *model])
     return ""
 
 

@@ -95,7 +95,7 @@ def _row(one: Judged) -> list[Cell]:
         _shown(one.same_steps, f"within {one.level.steps.margin:g} steps"),
         f"{one.p_value:.2g}",
         min(one.p_values, key=lambda name: one.p_values[name]),
-        _verdict(one),
+        verdict(one),
     ]
 
 
@@ -108,7 +108,7 @@ def _shown(is_shown: bool, what: str) -> str:
     return what if is_shown else f"not shown {what}"
 
 
-def _verdict(one: Judged) -> str:
+def verdict(one: Judged) -> str:
     """Equivalence that is not shown is no difference; one that shows is."""
     if one.passes:
         return PASSES

@@ -1,84 +1,295 @@
-"""Many episodes on lists that a model stated once."""
+"""Many episodes on what a model said once: its lists, its replies, and who can be told apart."""
 
+from dataclasses import replace
 from pathlib import Path
+from random import Random
 
 import pytest
-from agentmark_lab.envs.base import Task
+from agentmark_lab.envs import base
+from agentmark_lab.envs.base import Task, open_environment
 from agentmark_lab.experiments.models import model_utility
-from agentmark_lab.kit.agent_loop import BASELINE, POLICIES, F, R
+from agentmark_lab.experiments.models.asked_once import AskedOnce, name_in, request, told_of_calls, told_of_latest
+from agentmark_lab.experiments.models.model_judging import (
+    OfTheseTasks,
+    PlayedPlace,
+    compared,
+    judge,
+    read_back,
+)
+from agentmark_lab.experiments.models.model_plan import ModelPlan, PlannedPlace, PlannedTask
+from agentmark_lab.experiments.models.model_trials import (
+    BENT,
+    BY_LIST,
+    MARKED,
+    NO_INDUCTION,
+    POLICIES,
+    PROPOSALS_RED_GREEN,
+    REFERENCES,
+    UNIFORM,
+    Chunk,
+    Outcome,
+    Tally,
+    run_chunk,
+)
+from agentmark_lab.kit.agent_loop import BASELINE, RED_GREEN
+from agentmark_lab.kit.data import MissingError
+from agentmark_lab.kit.experiment import perform
 from agentmark_lab.kit.model_agent import Effort
 from agentmark_lab.kit.models import ModelSpec
-from corridors import Corridors
+from agentmark_lab.kit.options import ModelChoice, Options
+from agentmark_lab.kit.plan import Measure, PlanError
+from corridors import Corridor, Corridors
+from lab_support import silent
 from scipy import stats as scipy_stats
 
+from agentmark.elicit.chat import ChatReply
+from agentmark.elicit.errors import UpstreamError
 from agentmark.elicit.situation import Elicitation, Situation
 
 LIST = {"right": 0.8, "left": 0.1, "trapdoor 1": 0.1, "trapdoor 2": 0, "trapdoor 3": 0}
+# Of ten replies one names nothing.
+REPLIES = [*["right"] * 7, "I go left, I think.", "trapdoor 1", "hm"]
+PLACE = PlannedPlace(
+    environment="corridors",
+    title="Corridors",
+    tasks=tuple([PlannedTask(f"corridor-{i}", 0.5, 0.0) for i in range(3)]),
+    trials=120,
+    each=4,
+    read=20,
+    success=Measure(0.1, 0.7),
+    steps=Measure(1.0, 8.0),
+    left=0,
+    spare=0,
+)
+PLAN = ModelPlan("model_utility", "abc", "m", 20, 4, 2, 10, (PLACE,), "All are played.", "none.")
+MODEL = ModelSpec("m", "http://127.0.0.1:1")
 
 
-def test_a_task_that_changes_is_seen_though_the_mean_is_not() -> None:
-    def outcome(base: int, mine: int) -> model_utility.Outcome:
-        tallies = {
-            policy: model_utility.Tally([i < won for i in range(200)], 0, 0, 0.0, 0.0, [])
-            for policy, won in ((BASELINE, base), (F, mine))
-        }
-        return model_utility.Outcome(Task("t", "g"), tallies, Effort(), [])
-
-    # Up in one, down in the other; and in a third nothing can be seen.
-    outcomes = [outcome(100, 140), outcome(100, 60), outcome(200, 200)]
-    assert model_utility.compare(outcomes, F).difference == pytest.approx(0)
-    statistic, degrees, p_value = model_utility.differs_by_task(outcomes, F)
-    reference = scipy_stats.chi2_contingency([[100, 100], [140, 60]], correction=False)
-    assert (statistic, degrees) == (pytest.approx(2 * reference.statistic), 2)
-    assert p_value == pytest.approx(scipy_stats.chi2.sf(statistic, 2))
-    assert model_utility.differs_by_task([outcome(100, 100)], F)[2] == 1
-
-
-class _Stated:
-    """Says the same list in every situation, and counts."""
+class Talking:
+    """A model that states one list in every situation, and replies in several ways; it counts what it is asked."""
 
     name = "stated"
 
     def __init__(self) -> None:
         self.situations: list[Situation] = []
+        self.asked: list[str] = []
 
     def elicit(self, situation: Situation) -> Elicitation:
         self.situations.append(situation)
-        return Elicitation(method=self.name, model="m", weights=LIST)
+        return Elicitation(method=self.name, model="m", weights=LIST, missing_mass=0.25)
+
+    def sampled(self, messages, *, seed: int, max_tokens: int) -> ChatReply:
+        self.asked.append(messages[-1]["content"])
+        return ChatReply(text=Random(seed).choice(REPLIES), input_tokens=10, output_tokens=2)
 
 
-@pytest.mark.usefixtures("corridors")
-def test_many_episodes_ask_once_in_a_situation(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    stated = _Stated()
-    monkeypatch.setattr(ModelSpec, "open_elicitor", lambda *_: stated)
-    monkeypatch.setattr(model_utility, "ENVIRONMENT", "corridors")
-    model = ModelSpec("m", "http://127.0.0.1:1")
-    chunk = model_utility.Chunk(model, Task("corridor-0", "C0"), seed=1, trials=50, work=tmp_path)
-    outcome = model_utility.run_chunk(chunk)
-    asked = [repr(situation) for situation in stated.situations]
-    assert len(asked) == len(set(asked)) == outcome.asking.calls
-    # The goal alone, and the latest one or two of the steps that do not end it.
-    assert len(asked) == 1 + 2 + 4
-    assert {len(outcome.by_policy[policy].won) for policy in model_utility.ROWS} == {50}
-    # Once more from what was kept: the same episodes, and nobody is asked.
-    again = model_utility.run_chunk(chunk)
-    assert len(stated.situations) == len(asked)
+def put_in_place(monkeypatch: pytest.MonkeyPatch) -> Talking:
+    model = Talking()
+    monkeypatch.setitem(base.ENVIRONMENTS, "corridors", "corridors:Corridors")
+    monkeypatch.setattr(ModelSpec, "open_elicitor", lambda *_, **__: model)
+    monkeypatch.setattr(ModelSpec, "sampled", lambda _, messages, **given: model.sampled(messages, **given))
+    return model
+
+
+@pytest.fixture
+def talking(monkeypatch: pytest.MonkeyPatch) -> Talking:
+    return put_in_place(monkeypatch)
+
+
+def chunk(work: Path, task: str = "corridor-0") -> Chunk:
+    return Chunk(MODEL, PLAN, PLACE, Task(task, "C0"), seed=1, work=work)
+
+
+@pytest.fixture(scope="module")
+def played(tmp_path_factory: pytest.TempPathFactory) -> PlayedPlace:
+    """Every policy in every task, played once for several tests."""
+    work = tmp_path_factory.mktemp("played")
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        put_in_place(monkeypatch)
+        chunks = [chunk(work, one.id) for one in PLACE.tasks]
+        return PlayedPlace(MODEL, PLACE, chunks, [run_chunk(one) for one in chunks])
+
+
+def test_a_situation_is_asked_once_and_never_again(talking: Talking, tmp_path: Path) -> None:
+    outcome = run_chunk(chunk(tmp_path))
+    # At the beginning, and after either of the steps that do not end it; each list once more in the other run.
+    assert outcome.situations == 3
+    assert len(talking.situations) == outcome.situations * PLAN.runs
+    assert len(talking.asked) == outcome.situations * PLAN.replies == outcome.replies.calls
+    assert outcome.missing_mass == [0.25] * 3
+    assert {len(outcome.by_policy[policy].won) for policy in POLICIES} == {PLACE.trials}
+    # Another run takes up what was kept.
+    again = run_chunk(chunk(tmp_path))
+    assert len(talking.situations) == outcome.situations * PLAN.runs
+    assert len(talking.asked) == outcome.situations * PLAN.replies
     assert [again.by_policy[policy].won for policy in POLICIES] == [outcome.by_policy[p].won for p in POLICIES]
-    found = model_utility.compare([outcome], F)
-    won = [sum(outcome.by_policy[policy].won) for policy in (F, BASELINE)]
-    assert (found.episodes, found.difference) == (50, pytest.approx((won[0] - won[1]) / 50))
+    # Both runs state the same list.
+    assert len(outcome.divergences) == PLAN.pairs
+    assert {step for pair in outcome.divergences for step in pair} == {0.0}
 
 
-@pytest.mark.usefixtures("corridors")
-def test_the_logs_of_many_episodes_name_their_identity(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(ModelSpec, "open_elicitor", lambda *_: _Stated())
-    monkeypatch.setattr(model_utility, "ENVIRONMENT", "corridors")
-    model = ModelSpec("m", "http://127.0.0.1:1")
-    tasks = Corridors(tmp_path).tasks()
-    outcomes = [model_utility.run_chunk(model_utility.Chunk(model, task, 1, trials=3, work=tmp_path)) for task in tasks]
-    logs = {policy: model_utility.read_back(model, outcomes, policy, seed=1) for policy in (F, R)}
-    assert [len(logs[policy]) for policy in (F, R)] == [3, 3]
-    assert not any(log.wrong for log in [*logs[F], *logs[R]])
-    # Some ninety decisions: enough for R, and for F in most logs.
-    assert all(log.named and log.named_after <= log.decisions for log in logs[R])
-    assert sum([log.named for log in logs[F]]) >= 1
+def test_the_marks_are_not_told_apart_and_what_bends_is(played: PlayedPlace) -> None:
+    """H0 of each mark: its episodes are those of its reference. 360 pairs; a false alarm once in a thousand, and the
+    seed is fixed. So few pairs do not show the bias of early stopping, which is small."""
+    judged = {policy: judge(played, policy) for policy in REFERENCES}
+    assert {*MARKED, *BENT} == {*REFERENCES}
+    assert not any(judged[policy].is_seen for policy in MARKED)
+    assert all(judged[policy].is_seen for policy in (RED_GREEN, PROPOSALS_RED_GREEN))
+    # A reply that names nothing is a lost step, as often under the mark.
+    lost = {policy: sum([tally.lost for tally in played.tallies(policy)]) for policy in POLICIES}
+    steps = {policy: sum([sum(tally.steps) for tally in played.tallies(policy)]) for policy in POLICIES}
+    shares = [lost[policy] / steps[policy] for policy in (NO_INDUCTION, *MARKED[:2])]
+    assert all(0.03 < share < 0.2 for share in shares)
+    assert max(shares) - min(shares) < 0.03
+    assert [lost[policy] for policy in (*BY_LIST, UNIFORM)] == [0] * 6
+
+
+def test_logs_of_proposals_and_of_lists_name_their_identity(played: PlayedPlace) -> None:
+    logs = {policy: read_back(played, policy) for policy in MARKED}
+    # Four episodes of each of three tasks by each of five.
+    assert [len(found) for found in logs.values()] == [5] * 4
+    assert not any(log.wrong for found in logs.values() for log in found)
+    named = {policy: sum([log.named for log in found]) for policy, found in logs.items()}
+    assert named["AgentMark-R"] == named["AgentMark-R by proposals"] == 5
+    assert all(log.named_after <= log.decisions for log in logs["AgentMark-R"])
+    assert named["AgentMark-F"] >= 1
+    assert named["AgentMark-F by proposals"] >= 1
+
+
+def tallied(won: int, count: int = 200) -> Tally:
+    return Tally([i < won for i in range(count)], [2] * count, 0, 0.0, [])
+
+
+def test_the_interval_is_that_of_trials_within_tasks() -> None:
+    found = compared("x", [tallied(100), tallied(150)], [tallied(80), tallied(160)])
+    assert isinstance(found, OfTheseTasks)
+    assert found.difference == pytest.approx((20 - 10) / 200 / 2)
+    shares = [(100, 80), (150, 160)]
+    variance = sum([share / 200 * (1 - share / 200) / 200 for pair in shares for share in pair]) / 4
+    assert found.error == pytest.approx(variance**0.5)
+    reach = scipy_stats.norm.ppf(0.95) * found.error
+    assert found.tost_interval.low == pytest.approx(found.difference - reach)
+    assert found.p_value == pytest.approx(2 * scipy_stats.norm.sf(found.difference / found.error))
+    # Where nothing varies nothing differs.
+    assert compared("x", [tallied(0)], [tallied(0)]).p_value == 1
+
+
+def test_a_task_that_changes_is_seen_though_the_mean_is_not() -> None:
+    def outcome(base: int, mine: int) -> Outcome:
+        tallies = {policy: tallied(base if policy in (BASELINE, NO_INDUCTION) else mine) for policy in POLICIES}
+        return Outcome(Task("t", "g"), tallies, 1, Effort(), Effort(), [], [])
+
+    up_and_down = PlayedPlace(MODEL, PLACE, [], [outcome(100, 150), outcome(100, 50)])
+    found = judge(up_and_down, MARKED[0])
+    assert found.success.difference == pytest.approx(0)
+    assert found.p_values["success"] == 1
+    assert found.is_seen
+
+
+# What is asked -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("reply", "named"),
+    [
+        ("send", "send"),
+        (" `Send_all`.\n", "send_all"),
+        ("I would send_all of them", "send_all"),
+        ("send or list", None),
+        ("_finish", "Finish"),
+        ("nothing", None),
+        ("", None),
+    ],
+)
+def test_a_reply_names_one_option_or_none(reply: str, named: str | None) -> None:
+    assert name_in(reply, ["send", "send_all", "list", "Finish"]) == named
+
+
+def test_the_plain_agent_is_shown_its_options_in_one_order_and_asked_for_no_list() -> None:
+    situation = told_of_latest(Corridor(), [("left", "a wall")])
+    said = request(situation, 1)[-1]["content"]
+    assert "You did: left\na wall" in said
+    assert "list" not in said
+    assert "probab" not in said
+    later = request(told_of_latest(Corridor(), [("right", "a corridor")]), 1)[-1]["content"]
+    assert said.partition("Options:")[2] == later.partition("Options:")[2]
+    assert said.partition("Options:")[2] != request(situation, 2)[-1]["content"].partition("Options:")[2]
+
+
+def test_calls_are_told_once_and_in_one_order() -> None:
+    class Tools(Corridor):
+        behaviors = ("a", "b", "Finish")
+
+        @property
+        def descriptions(self) -> dict[str, str]:
+            return {"a": "does a", "b": "does b", "Finish": "ends"}
+
+    one = told_of_calls(Tools(), [("b", "2"), ("a", "1")])
+    other = told_of_calls(Tools(), [("a", "1"), ("b", "2"), ("a", "1")])
+    assert one == other
+    assert "a was called, and replied: 1\nb was called, and replied: 2" in one.messages[-1]["content"]
+    assert [option.description[:15] for option in told_of_calls(Tools(), [("b", "2")]).candidates] == [
+        "(not called yet",
+        "(called already",
+        "nothing is left",
+    ]
+
+
+def test_a_pool_is_kept_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    replies = iter(["right", None, "right", "hm"])
+
+    def sampled(*_, **__) -> ChatReply:
+        text = next(replies)
+        if text is None:
+            raise UpstreamError("m", "out of order")
+        return ChatReply(text=text)
+
+    monkeypatch.setattr(ModelSpec, "sampled", sampled)
+    asked = AskedOnce(MODEL, tmp_path, seed=1, pool_size=2)
+    situation = told_of_latest(Corridor(), [])
+    with pytest.raises(UpstreamError):
+        asked.pool_in(situation)
+    pool = asked.pool_in(situation)
+    assert [[call.name for call in one.calls] for one in pool.proposals] == [["right"], []]
+    assert asked.pool_in(situation) == pool
+
+
+# The plan ------------------------------------------------------------------------------------------------------------
+
+
+def test_the_plan_is_complete_and_its_trials_can_show_what_they_are_to_show() -> None:
+    plan = ModelPlan.of("model_utility")
+    assert plan.sentence.count(plan.digest) == 1
+    for place in plan.places:
+        assert all(task.pilot > task.uniform for task in place.tasks)
+        assert place.read % place.each == 0
+        pairs = place.trials * len(place.tasks)
+        assert min([one.power(pairs, len(place.tasks)) for one in (place.success, place.steps)]) >= 0.95
+
+
+def test_a_plan_that_is_not_complete_says_so(tmp_path: Path) -> None:
+    with pytest.raises(PlanError, match="cannot be read"):
+        ModelPlan.of("none", tmp_path)
+    (tmp_path / "short.toml").write_text('model = "m"', encoding="utf-8")
+    with pytest.raises(PlanError, match="is not complete"):
+        ModelPlan.of("short", tmp_path)
+
+
+def test_a_full_run_plays_the_model_that_the_tasks_were_chosen_for(
+    talking: Talking, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    small = replace(PLACE, trials=4, read=4)
+    plan = replace(PLAN, places=(small,))
+    monkeypatch.setattr(ModelPlan, "of", staticmethod(lambda _: plan))
+    monkeypatch.setattr(model_utility, "models_here", lambda *_: [replace(MODEL, name="another")])
+    with pytest.raises(MissingError, match="the model m"):
+        perform(model_utility, Options(work=tmp_path), silent)
+    # One that is asked for by name plays as well.
+    options = Options(work=tmp_path, model=ModelChoice("another", "http://127.0.0.1:1/v1"))
+    result = perform(model_utility, options, silent)
+    assert [len(row) for table in result.tables for row in table.rows] == [
+        len(table.columns) for table in result.tables for _ in table.rows
+    ]
+    assert result.data["plan"]["sha256"] == plan.digest
+    assert [row[2] for row in result.tables[0].rows] == list(POLICIES)
+    assert open_environment("corridors", tmp_path).max_steps == Corridors.max_steps

@@ -1,9 +1,10 @@
 """A real language model chooses among real tools (Tables 1, 4, 5 and 6): with the mark and without it.
 
 A local model is small: its success says little, but the same tasks, prompts and checks serve every policy, so that what
-the mark changes would show. Which models run is up to the machine: SmolLM2 where its package is installed, every GGUF
-file that AGENTMARK_GGUF names (separated as in PATH), or instead the one that --model names. They play ToolBench, or
-the environment that --environment names.
+the mark changes would show. (Tasks that a local model can do, and thousands of episodes of them, are in
+`model_utility`.) Which models run is up to the machine: SmolLM2 where its package is installed, every GGUF file that
+AGENTMARK_GGUF names (separated as in PATH), or instead the one that --model names. They play ToolBench, or the
+environment that --environment names.
 """
 
 import json
@@ -11,7 +12,6 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from hashlib import sha256
 from itertools import combinations
-from math import log2
 from pathlib import Path
 from statistics import fmean
 
@@ -33,6 +33,7 @@ from agentmark_lab.kit.model_judge import URL_VARIABLE, open_judge
 from agentmark_lab.kit.models import ModelSpec, models_here
 from agentmark_lab.kit.options import DEFAULT_ENVIRONMENT, JudgeChoice, Options, Progress
 from agentmark_lab.kit.parallel import map_chunks
+from agentmark_lab.kit.stats import divergence
 
 NAME = "language_model"
 TITLE = "A real language model among real tools (Tables 1, 4, 5, 6)"
@@ -338,7 +339,8 @@ def _utility_table(rows: list[list[Cell]], environment: str, tasks: int) -> Tabl
     note = (
         f"{played} Lists of local models are read off their logits for option labels in shuffled order. Lost steps: "
         "the model said nothing that could be used; never replaced. Lists and replies are kept, and count with the "
-        "time of their first asking. No induction: the model writes the name itself, greedily (Table 4). Wilson and "
+        "time of their first asking. No induction: the model writes the name itself, greedily, as the paper's does; "
+        "sampled, and beside proposals, in `agentmark lab run model_utility` (Table 4). Wilson and "
         f"paired 95 % intervals. The judge is a model at {URL_VARIABLE}, asked where one is given."
     )
     return Table("With the mark and without it", columns, rows, note)
@@ -349,20 +351,10 @@ def _stability_row(model: str, outcomes: Sequence[Outcome]) -> list[Cell]:
     for outcome in outcomes:
         for one, two in combinations(outcome.lists, 2):
             pairs = [(a, b) for a, b in zip(one, two, strict=False) if a is not None and b is not None]
-            values = [_jsd(a, b) for a, b in pairs]
+            values = [divergence(a, b) for a, b in pairs]
             first += values[:1]
             later += values
     return [model, *[f"{fmean(values):.4f} ({len(values)} pairs)" if values else "" for values in (first, later)]]
-
-
-def _jsd(one: dict[str, float], two: dict[str, float]) -> float:
-    """Jensen-Shannon divergence in bits."""
-    middle = {name: (one.get(name, 0) + two.get(name, 0)) / 2 for name in {*one, *two}}
-
-    def to_middle(shares: dict[str, float]) -> float:
-        return sum([share * log2(share / middle[name]) for name, share in shares.items() if share])
-
-    return (to_middle(one) + to_middle(two)) / 2
 
 
 def _stability_table(rows: list[list[Cell]], environment: str) -> Table:
@@ -372,6 +364,6 @@ def _stability_table(rows: list[list[Cell]], environment: str) -> Table:
     note = (
         f"Jensen-Shannon divergence in bits between the lists of {STABILITY_RUNS} runs of the same tasks, step by "
         "step. At the first step the situation is the same and only the order of the options differs; later the runs "
-        "have branched apart."
+        "have branched apart. Lists by names, of many pairs of episodes: `agentmark lab run model_utility`."
     )
     return Table("Stability of the lists across runs (Table 5)", ["model", "first step", "all steps"], rows, note)

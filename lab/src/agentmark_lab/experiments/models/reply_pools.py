@@ -13,6 +13,7 @@ from agentmark.elicit.proposals import Granularity, behavior_of, grouped
 from agentmark.elicit.situation import Proposal, ToolCall
 from agentmark.embed.embedder import Embedder
 from agentmark.embed.session import Session
+from agentmark.record import StepRecord
 from agentmark_lab.experiments.models.tool_agent import Reply, ToolSituation
 from agentmark_lab.kit.draws import random_key
 from agentmark_lab.kit.stats import ChiSquare, chi_square_sf, chi_square_test, two_sample_test
@@ -98,14 +99,22 @@ def decide(pool: Pool, drawing: Drawing, granularity: Granularity, *, scheme: st
     session = embedder.session(f"{rng.getrandbits(64):x}")
     handed, entropies, evidence = [], 0.0, 0.0
     for _ in range(times):
-        groups = grouped(drawing(pool, rng), pool.tools, _digest(session, granularity))
-        choice = session.choose({name: len(some) for name, some in groups.items()})
-        handed.append(rng.choice(groups[choice.behavior]))
-        distribution = choice.record.distribution
+        proposal, record = hand_over(pool, drawing, granularity, session=session, rng=rng)
+        handed.append(proposal)
+        distribution = record.distribution
         assert distribution is not None
         entropies += entropy(distribution)
         evidence += race_capacity(distribution)
     return Decided(tuple(handed), entropies / times, evidence / times)
+
+
+def hand_over(
+    pool: Pool, drawing: Drawing, granularity: Granularity, *, session: Session, rng: Random
+) -> tuple[Proposal, StepRecord]:
+    """One decision: samples, their counts as the list, a choice with the mark, one reply of the chosen group."""
+    groups = grouped(drawing(pool, rng), pool.tools, _digest(session, granularity))
+    choice = session.choose({name: len(some) for name, some in groups.items()})
+    return rng.choice(groups[choice.behavior]), choice.record
 
 
 def _digest(session: Session, granularity: Granularity) -> Callable[[bytes], str] | None:
