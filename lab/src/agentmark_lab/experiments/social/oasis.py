@@ -30,16 +30,19 @@ from agentmark_lab.kit.stats import exact_interval, share_text
 NAME = "oasis"
 TITLE = "OASIS: marked agents on a social platform (persona policy, not a language model)"
 
+# Its agents are judged where a judge is named: the command that repeats it names it.
+ASKS_JUDGE = True
+
 PAYLOAD_LEN = 8
 STEPS = 10
 RUNS, QUICK_RUNS = 10, 1
 # A judge is asked of the agents of so many runs: a local one takes a quarter of a minute for each.
 JUDGED_RUNS = 2
 PLANNED = (
-    f"Planned before any of these was judged: all agents of the first {JUDGED_RUNS} of {{runs}} runs, {{pairs}} pairs a "
-    "setting. A pilot with another seed (six pairs, qwen2.5-coder-1.5b) showed deviations of a pair's difference up to "
-    "0.18, which makes intervals of some 0.23 to either side; and that some personas get lower scores whatever is done "
-    "under them, which is why an agent under another's persona is compared with that other."
+    f"Planned before any of these was judged: all agents of the first {JUDGED_RUNS} of {{runs}} runs, {{pairs}} pairs "
+    "a setting. A pilot with another seed (six pairs, qwen2.5-coder-1.5b) showed deviations of a pair's difference up "
+    "to 0.18, which makes intervals of some 0.23 to either side; and that some personas get lower scores whatever is "
+    "done under them, which is why an agent under another's persona is compared with that other."
 )
 PERMUTATIONS, QUICK_PERMUTATIONS = 10_000, 500
 THRESHOLDS = (1e-2, 1e-3, 1e-6)
