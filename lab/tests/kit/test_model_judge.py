@@ -90,3 +90,5 @@ def test_a_judge_is_opened_where_one_is_given() -> None:
     judge = open_judge(JudgeChoice("http://127.0.0.1:1/v1", "m", "key"))
     assert judge is not None
     assert isinstance(judge.chat, HttpChat)
+    # Longer than any client waits by itself.
+    assert judge.chat.endpoint.timeout_s == 600

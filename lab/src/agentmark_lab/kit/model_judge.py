@@ -30,6 +30,9 @@ LOWEST, HIGHEST = 1, 9
 # With less of the model's probability on these digits, it is not answering with one.
 MIN_MASS = 0.5
 
+# A local judge on a machine that has other work to do takes its time.
+PATIENCE_S = 600.0
+
 # What never changes stands first and the question last: a server that keeps the beginning computes it once.
 SCORING = (
     "You judge how well a simulated user of a social platform plays its role, in these dimensions:\n"
@@ -115,4 +118,4 @@ def open_judge(stated: JudgeChoice | None) -> Judge | None:
     """The judge that was given, if one was."""
     if stated is None:
         return None
-    return Judge(HttpChat(Endpoint(stated.base_url, stated.name, api_key=stated.api_key)))
+    return Judge(HttpChat(Endpoint(stated.base_url, stated.name, api_key=stated.api_key, timeout_s=PATIENCE_S)))

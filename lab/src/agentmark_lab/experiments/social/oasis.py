@@ -38,11 +38,16 @@ STEPS = 10
 RUNS, QUICK_RUNS = 10, 1
 # A judge is asked of the agents of so many runs: a local one takes a quarter of a minute for each.
 JUDGED_RUNS = 2
+# So many personas of a platform, in the order in which the judge is asked, are also shown spoiled. All five were planned;
+# the time was up after these, before anybody had seen a score.
+SPOILED_PERSONAS = 3
 PLANNED = (
     f"Planned before any of these was judged: all agents of the first {JUDGED_RUNS} of {{runs}} runs, {{pairs}} pairs "
     "a setting. A pilot with another seed (six pairs, qwen2.5-coder-1.5b) showed deviations of a pair's difference up "
     "to 0.18, which makes intervals of some 0.23 to either side; and that some personas get lower scores whatever is "
-    "done under them, which is why an agent under another's persona is compared with that other."
+    "done under them, which is why an agent under another's persona is compared with that other. Spoiled agents were "
+    f"planned for all personas, and judged of the first {SPOILED_PERSONAS} of each platform for want of time, before "
+    "any score was looked at."
 )
 PERMUTATIONS, QUICK_PERMUTATIONS = 10_000, 500
 THRESHOLDS = (1e-2, 1e-3, 1e-6)
@@ -374,9 +379,11 @@ def _shown(logs: Sequence[Logs]) -> list[Shown]:
         found += shown
         if one.setting.policy == F:
             control = {one.pair: one for one in shown if one.group == CONTROL}
+            asked_first = sorted(profiles.values())[:SPOILED_PERSONAS]
             for pair, agent in control.items():
                 _, _, run = pair.partition(", ")
-                found += spoiled(agent, control[f"{after[agent.trajectory.persona]}, {run}"])
+                other = control[f"{after[agent.trajectory.persona]}, {run}"]
+                found += [one for one in spoiled(agent, other) if one.profile in asked_first]
     return found
 
 
