@@ -38,8 +38,8 @@ STEPS = 10
 RUNS, QUICK_RUNS = 10, 1
 # A judge is asked of the agents of so many runs: a local one takes a quarter of a minute for each.
 JUDGED_RUNS = 2
-# So many personas of a platform, in the order in which the judge is asked, are also shown spoiled. All five were planned;
-# the time was up after these, before anybody had seen a score.
+# So many personas of a platform, in the order in which the judge is asked, are also shown spoiled. All five were
+# planned; the time was up after these, before anybody had seen a score.
 SPOILED_PERSONAS = 3
 PLANNED = (
     f"Planned before any of these was judged: all agents of the first {JUDGED_RUNS} of {{runs}} runs, {{pairs}} pairs "
