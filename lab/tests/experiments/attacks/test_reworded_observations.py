@@ -60,7 +60,10 @@ SAID = "You arrive at shelf 3. On the shelf 3, you see a bowl 1, and a desklamp 
     ("words", "fault"),
     [
         ("Upon reaching Shelf 3, one notices a bowl 1 and a desklamp 1.", None),
+        ("Upon reaching shelf 3, one notices a bowl 1 and a desk lamp 1.", None),
         ("A bowl and a desklamp 1 are on shelf 3.", LOSES),
+        ("Upon reaching shelf 3, one notices a bowl 1 and a desklamp 12.", LOSES),
+        ("Upon reaching shelf 3, one notices a bowl 1, a desklamp 1 and a floor lamp 2.", ADDS),
         ("Upon reaching shelf 3, one notices a bowl 1, a desklamp 1 and a mug 2.", ADDS),
         ("You arrive at shelf 3. On shelf 3, you see a bowl 1, and a desklamp 1.", ALIKE),
         # The same words in another order are the same words.

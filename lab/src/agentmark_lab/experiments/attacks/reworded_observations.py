@@ -16,7 +16,7 @@ from hashlib import sha256
 from itertools import zip_longest
 from pathlib import Path
 from random import Random
-from re import findall, sub
+from re import findall, search, sub
 from statistics import fmean, stdev
 
 from agentmark.core.distribution import BehaviorDistribution
@@ -281,9 +281,11 @@ def fault_of(said: str, words: str) -> str | None:
     """Why these words are not used in the place of what was said; None if they are."""
     if not words:
         return CUT_OFF
-    if _things(said) - _things(words):
+    named = _things(said)
+    if not all(_named_in(words, thing) for thing in named):
         return LOSES
-    if _things(words) - _things(said):
+    # A lamp 1 may be the end of a desk lamp 1.
+    if not all(any(thing.endswith(seen) for thing in named) for seen in _things(words)):
         return ADDS
     return ALIKE if changed(said, words) < LEAST_CHANGED else None
 
@@ -297,6 +299,12 @@ def changed(said: str, words: str) -> float:
 def _things(text: str) -> set[str]:
     """ALFWorld's things have numbers: cabinet 4."""
     return {thing.lower() for thing in findall(_THING, text)}
+
+
+def _named_in(words: str, thing: str) -> bool:
+    """ALFWorld writes desklamp 1, where others write desk lamp 1: both name it."""
+    name, _, number = thing.partition(" ")
+    return search(rf"\b{' ?'.join(name)} {number}\b", words.lower()) is not None
 
 
 def _words(text: str) -> Counter[str]:
@@ -469,7 +477,8 @@ def _words_table(outcomes: Sequence[Outcome]) -> Table:
     ]
     shown = "; ".join([f"{_quoted(step.said)} became {_quoted(step.reworded)}" for step in examples])
     note = (
-        "Words are used if they name the same numbered things as the observation, no more and no fewer, and if of the "
+        "Words are used if they name the same numbered things as the observation, no more and no fewer (desk lamp 1 is "
+        "desklamp 1), and if of the "
         f"other words at least {100 * LEAST_CHANGED:.0f} % are others: the likeliest reply, else the first of {DRAWN} "
         f"drawn at temperature {DRAWN_AT:g}. What the words mean was not checked otherwise. In the middle by length, "
         f"and most changed: {shown}. Tokens and minutes are those of the first asking, lists included."
