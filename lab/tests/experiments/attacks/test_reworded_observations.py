@@ -79,6 +79,7 @@ def test_how_much_of_the_words_is_new() -> None:
     assert changed("You see a bed 1.", "You see a bed 1.") == 0
     assert changed("You see a bed 1.", "There stands one bed 1.") == 1
     assert changed("You see a bed 1.", "You notice a bed 1.") == pytest.approx(1 / 3)
+    assert changed("You see a desklamp 1.", "You see a Desk Lamp 1.") == 0
 
 
 def test_games_are_taken_of_each_kind_in_turn() -> None:

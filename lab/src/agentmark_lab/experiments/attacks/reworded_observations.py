@@ -16,7 +16,7 @@ from hashlib import sha256
 from itertools import zip_longest
 from pathlib import Path
 from random import Random
-from re import findall, search, sub
+from re import findall, sub
 from statistics import fmean, stdev
 
 from agentmark.core.distribution import BehaviorDistribution
@@ -281,18 +281,17 @@ def fault_of(said: str, words: str) -> str | None:
     """Why these words are not used in the place of what was said; None if they are."""
     if not words:
         return CUT_OFF
-    named = _things(said)
-    if not all(_named_in(words, thing) for thing in named):
+    named, names = _things(said), _things(_named_alike(said, words))
+    if named - names:
         return LOSES
-    # A lamp 1 may be the end of a desk lamp 1.
-    if not all(any(thing.endswith(seen) for thing in named) for seen in _things(words)):
+    if names - named:
         return ADDS
     return ALIKE if changed(said, words) < LEAST_CHANGED else None
 
 
 def changed(said: str, words: str) -> float:
     """The share of words that are others, beside the things that are named and wherever they stand."""
-    one, other = _words(said), _words(words)
+    one, other = _words(said), _words(_named_alike(said, words))
     return 1 - (one & other).total() / max(one.total(), other.total(), 1)
 
 
@@ -301,10 +300,12 @@ def _things(text: str) -> set[str]:
     return {thing.lower() for thing in findall(_THING, text)}
 
 
-def _named_in(words: str, thing: str) -> bool:
+def _named_alike(said: str, words: str) -> str:
     """ALFWorld writes desklamp 1, where others write desk lamp 1: both name it."""
-    name, _, number = thing.partition(" ")
-    return search(rf"\b{' ?'.join(name)} {number}\b", words.lower()) is not None
+    for thing in _things(said):
+        name, _, number = thing.partition(" ")
+        words = sub(rf"(?i)\b{' ?'.join(name)} {number}\b", thing, words)
+    return words
 
 
 def _words(text: str) -> Counter[str]:
