@@ -45,3 +45,18 @@ class Corridors:
 
     def start(self, task: Task, *, seed: int) -> Corridor:
         return Corridor()
+
+
+class Shelves(Corridor):
+    """A corridor with something to see at every other place: on its shelf."""
+
+    @property
+    def observation(self) -> str:  # type: ignore[override]
+        if self.place % 2 == 0:
+            return "You see nothing."
+        return f"You arrive at shelf {self.place}. On the shelf {self.place}, you see a mug 1."
+
+
+class ShelvedCorridors(Corridors):
+    def start(self, task: Task, *, seed: int) -> Shelves:
+        return Shelves()

@@ -89,9 +89,10 @@ def test_module_entry_point(monkeypatch, capsys):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["alfworld", "--environment", "bfcl"], "are for language_model"),
+        (["alfworld", "--environment", "bfcl"], "is for language_model"),
         (["language_model", "--tasks", "3", "--quick"], "does nothing with --quick"),
-        (["all", "--tasks", "3"], "are for language_model"),
+        (["rewording", "--environment", "bfcl"], "is for language_model"),
+        (["all", "--tasks", "3"], "is for rewording and language_model"),
     ],
 )
 def test_options_that_would_do_nothing_are_refused(

@@ -163,6 +163,43 @@ def test_its_server_is_a_provider_that_refuses_several_replies(model: LocalModel
     assert words.missing_mass is not None
 
 
+def drawn(model: LocalModel, seed: int) -> str:
+    messages = [{"role": "user", "content": "Name a town."}]
+    return model.complete(ChatRequest(messages=messages, temperature=1.0, max_tokens=12, seed=seed)).text
+
+
+def test_a_seed_draws_the_same_reply_again(model: LocalModel) -> None:
+    first = [drawn(model, seed) for seed in range(4)]
+    assert [drawn(model, seed) for seed in range(4)] == first
+    assert len(set(first)) > 1
+
+
+class Counting:
+    """Stands before llama.cpp, and notes how many tokens of each prompt were computed."""
+
+    def __init__(self, server: Any) -> None:
+        self._server = server
+        self.computed: list[int] = []
+
+    def handle_chat_completions(self, body: dict[str, Any]) -> Any:
+        said = self._server.handle_chat_completions(body)
+        self.computed.append(said["timings"]["prompt_n"])
+        return said
+
+
+@pytest.mark.parametrize("reuse", [True, False])
+def test_with_reuse_a_prompt_is_computed_once(reuse: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    with LocalModel(reuse=reuse) as model:
+        counting = Counting(model._server)
+        monkeypatch.setattr(model, "_server", counting)
+        messages = [{"role": "user", "content": "Name a town. " * 20}]
+        for _ in range(2):
+            model.complete(ChatRequest(messages=messages, temperature=0.0, max_tokens=1))
+    first, second = counting.computed
+    assert first > 50
+    assert second == (1 if reuse else first)
+
+
 def test_many_options_get_labels_of_two_letters(model: LocalModel) -> None:
     result = Logits(model, "labels").elicit(Situation.of([f"room {i}" for i in range(40)], "Where is the cat?"))
     assert result.weights is not None

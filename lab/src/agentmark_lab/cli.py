@@ -19,6 +19,7 @@ from agentmark_lab.kit.data import DATA_VARIABLE, MissingError
 from agentmark_lab.kit.experiment import (
     ResultError,
     asks_environment,
+    asks_tasks,
     own_tasks_option,
     perform,
     why_no_own_tasks,
@@ -71,7 +72,10 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
         help=f"where the model of language_model plays: {', '.join(ENVIRONMENTS)} (default: {DEFAULT_ENVIRONMENT})",
     )
     runner.add_argument(
-        "--tasks", type=_positive, metavar="N", help="how many tasks of each kind it is given there (default: 2)"
+        "--tasks",
+        type=_positive,
+        metavar="N",
+        help="how many tasks of each kind it is given there (default: 2); rewording: how many games (default: all)",
     )
     brought = runner.add_mutually_exclusive_group()
     brought.add_argument(
@@ -192,8 +196,13 @@ def _judge(environment: Mapping[str, str]) -> JudgeChoice | None:
 
 def _misplaced(args: argparse.Namespace) -> str:
     """What is wrong with the options, if anything."""
-    if (args.environment or args.tasks) and (args.name == ALL or not asks_environment(load(args.name))):
-        return f"--environment and --tasks are for language_model, not for {args.name}"
+    for option, stated, taken in (
+        ("--environment", args.environment, asks_environment),
+        ("--tasks", args.tasks, asks_tasks),
+    ):
+        takers = [name for name in EXPERIMENTS if taken(load(name))] if stated else []
+        if stated and args.name not in takers:
+            return f"{option} is for {' and '.join(takers)}, not for {args.name}"
     option, place = _brought(args)
     if place is not None:
         fault = _no_place_for(option, args.name)

@@ -16,7 +16,7 @@ from agentmark_lab.kit.experiment import (
     perform,
     version_here,
 )
-from agentmark_lab.kit.options import ModelChoice, Options
+from agentmark_lab.kit.options import JudgeChoice, ModelChoice, Options
 from lab_support import silent
 
 import agentmark
@@ -68,6 +68,10 @@ def test_the_command_names_the_models_of_an_experiment_that_asks_some():
     assert command_of(stated, ASKS_MODELS=True) == "agentmark lab run x --quick --model http://localhost/v1 m"
     preset = Options(quick=True, model=ModelChoice("deepseek"))
     assert command_of(preset, ASKS_MODELS=True) == "agentmark lab run x --quick --model deepseek"
+    judged = Options(quick=True, judge=JudgeChoice("http://127.0.0.1:5/v1", "m", "secret"))
+    assert command_of(judged) == "agentmark lab run x --quick"
+    named = "AGENTMARK_JUDGE_URL=URL AGENTMARK_JUDGE_MODEL=m agentmark lab run x --quick"
+    assert command_of(judged, ASKS_JUDGE=True) == named
 
 
 def test_a_missed_aim_is_reported_and_does_not_fail():

@@ -28,6 +28,8 @@ class ChatRequest:
     schema: Mapping[str, Any] | None = None
     max_tokens: int | None = None
     temperature: float | None = None
+    # The same seed draws the same reply from a local model; other chats ignore it.
+    seed: int | None = None
     # How many alternatives to report for each token, 0 for none; and how many are too few to be of use.
     top_logprobs: int = 0
     least_logprobs: int = 0

@@ -100,20 +100,27 @@ class Logits:
         return mean_masses(readings), tokens
 
     def _labels_for(self, count: int) -> list[tuple[str, int]]:
-        """A, B, and so on, then pairs of letters: those that are a single token of this model."""
         found = self._labels
         if len(found) < count:
             # A list of its own, kept only when it is whole: several threads may be here at once.
-            found = []
-            for label in (*ascii_uppercase, *["".join(pair) for pair in product(ascii_uppercase, repeat=2)]):
-                tokens = self.token_model.tokens(f" {label}")
-                if len(tokens) == 1 and len(found) < count:
-                    found.append((label, tokens[0].id))
-            self._labels = found
-        if len(found) < count:
-            fault = f"{count} candidates, and {self.token_model.model} has {len(found)} one-token labels"
-            raise UnsupportedError(self.name, fault, always=False)
+            found = self._labels = one_token_labels(self.token_model, count)
         return found[:count]
+
+
+def one_token_labels(model: TokenModel, count: int) -> list[tuple[str, int]]:
+    """A, B, and so on, then pairs of letters: the first so many that are a single token of this model after a space,
+    each with its token."""
+    found: list[tuple[str, int]] = []
+    for label in (*ascii_uppercase, *["".join(pair) for pair in product(ascii_uppercase, repeat=2)]):
+        if len(found) == count:
+            break
+        tokens = model.tokens(f" {label}")
+        if len(tokens) == 1:
+            found.append((label, tokens[0].id))
+    if len(found) < count:
+        fault = f"{count} candidates, and {model.model} has {len(found)} one-token labels"
+        raise UnsupportedError("logits-labels", fault, always=False)
+    return found
 
 
 def name_question(situation: Situation, shown: Sequence[Candidate]) -> list[Message]:

@@ -15,6 +15,7 @@ import agentmark
 import agentmark_lab
 from agentmark.core.errors import AgentMarkError
 from agentmark_lab.kit.files import write_whole
+from agentmark_lab.kit.model_judge import MODEL_VARIABLE, URL_VARIABLE
 from agentmark_lab.kit.options import DEFAULT_ENVIRONMENT, DEFAULT_SEED, Options, Progress
 from agentmark_lab.kit.presets import GGUF_VARIABLE
 from agentmark_lab.kit.resume import resumable
@@ -166,8 +167,9 @@ class Result:
 
 class Experiment(Protocol):
     """What a module of an experiment offers. It may also set ASKS_MODELS, if its result depends on which models there
-    are; ASKS_ENVIRONMENT, if it plays where --environment says; and OWN_TASKS, the option by which somebody brings
-    tasks to it, or NO_OWN_TASKS, why nobody can."""
+    are, and ASKS_JUDGE, if it has something judged where a judge is named; ASKS_ENVIRONMENT, if it plays where
+    --environment says, and ASKS_TASKS, if as many tasks as --tasks says; and OWN_TASKS, the option by which somebody
+    brings tasks to it, or NO_OWN_TASKS, why nobody can."""
 
     NAME: str
     TITLE: str
@@ -180,8 +182,16 @@ def asks_models(experiment: Experiment) -> bool:
     return bool(getattr(experiment, "ASKS_MODELS", False))
 
 
+def asks_judge(experiment: Experiment) -> bool:
+    return bool(getattr(experiment, "ASKS_JUDGE", False))
+
+
 def asks_environment(experiment: Experiment) -> bool:
     return bool(getattr(experiment, "ASKS_ENVIRONMENT", False))
+
+
+def asks_tasks(experiment: Experiment) -> bool:
+    return bool(getattr(experiment, "ASKS_TASKS", False))
 
 
 def own_tasks_option(experiment: Experiment) -> str:
@@ -228,11 +238,14 @@ def _command(experiment: Experiment, options: Options) -> str:
         command += f" --seed {options.seed}"
     if (elsewhere := _elsewhere(experiment, options)) and not options.own:
         command += f" --environment {elsewhere}"
-    if options.tasks and asks_environment(experiment):
+    if options.tasks and asks_tasks(experiment):
         command += f" --tasks {options.tasks}"
     if options.own:
         # Where they lie is the user's own affair.
         command += f" {own_tasks_option(experiment)} {options.own.name}"
+    if options.judge is not None and asks_judge(experiment):
+        # Where it was served is no address of anybody else's.
+        command = f"{URL_VARIABLE}=URL {MODEL_VARIABLE}={options.judge.name} {command}"
     if not asks_models(experiment):
         return command
     if options.model is not None:

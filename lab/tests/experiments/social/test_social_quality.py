@@ -1,6 +1,6 @@
 """The judge of social quality: what it is shown, what is kept, and that a blind judge is found out."""
 
-import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -34,31 +34,35 @@ def shown(group: str, number: int, *behaviors: str) -> Shown:
 
 def attentive(request: ChatRequest) -> str:
     """Marks down what does not fit: nobody's persona, and one behavior only."""
-    asked = str(request.messages)
-    strange = 5 if "nobody" in asked else 0
-    dull = 0 if "like_post" in asked and "repost" in asked else 4
-    scores = dict.fromkeys(DIMENSIONS, 7.0)
-    scores["character stability"] -= strange
-    scores["language diversity"] -= dull
-    return json.dumps(scores)
+    asked = str(request.messages[1]["content"])
+    strange = "nobody" in asked and asked.endswith("character stability:")
+    dull = not ("like_post" in asked and "repost" in asked) and asked.endswith("language diversity:")
+    return "2" if strange or dull else "7"
 
 
 def blind(request: ChatRequest) -> str:
-    return json.dumps(dict.fromkeys(DIMENSIONS, 7.0))
+    return "7"
+
+
+def nobody(number: int) -> Shown:
+    """An agent whose own scores are those of the agent that is shown in its place."""
+    return replace(shown(CONTROL, number), profile="You are nobody.")
 
 
 def all_shown() -> list[Shown]:
     found = []
     for number in range(6):
         control = shown(CONTROL, number, "like_post", "repost", "follow")
-        found += [shown(MARKED, number, "repost", "like_post"), control, *spoiled(control, "You are nobody.")]
+        found += [shown(MARKED, number, "repost", "like_post"), control, *spoiled(control, nobody(number))]
     return found
 
 
 def test_a_trajectory_is_spoiled_in_both_ways_and_else_left_as_it_was() -> None:
     control = shown(CONTROL, 1, "like_post", "repost")
-    miscast, stuck = spoiled(control, "You are nobody.")
+    miscast, stuck = spoiled(control, nobody(2))
     assert (miscast.group, miscast.profile, miscast.trajectory) == (MISCAST, "You are nobody.", control.trajectory)
+    # It is compared with the one whose persona is shown.
+    assert (miscast.pair, stuck.pair) == ("agent 2", "agent 1")
     assert (stuck.group, stuck.profile) == (STUCK, control.profile)
     assert [act.behavior for act in stuck.trajectory.acts] == ["like_post", "like_post"]
 
@@ -101,13 +105,15 @@ def test_what_the_judge_has_said_is_not_asked_again(monkeypatch: pytest.MonkeyPa
 
     def complete(request: ChatRequest) -> str:
         asked.append(request)
-        return "nothing of use" if len(asked) == 1 else attentive(request)
+        return "nothing of use" if len(asked) <= 2 else attentive(request)
 
     judge = Judge(FunctionChat("judge", complete=complete))
     monkeypatch.setattr(social_quality, "open_judge", lambda choice: judge)
     first = scored(all_shown(), CHOICE, tmp_path, lambda said: None)
     again = scored(all_shown(), CHOICE, tmp_path, lambda said: None)
-    assert first[0].scores is None
+    # Those of one persona follow each other, and nobody comes first.
+    assert {one.shown.group for one in first if one.scores is None} == {MISCAST}
     assert [one.scores for one in again] == [one.scores for one in first]
     # Six marked agents did the same under personas of their own; so did the others.
-    assert len(asked) == len({(one.profile, str(one.trajectory.acts)) for one in all_shown()})
+    # Where no probabilities are reported, each dimension is asked about twice.
+    assert len(asked) == 2 * len(DIMENSIONS) * len({(one.profile, str(one.trajectory.acts)) for one in all_shown()})

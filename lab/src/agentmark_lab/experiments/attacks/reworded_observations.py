@@ -1,48 +1,66 @@
 """Observations that a real model has put in other words, and the lists it then states (Table 2).
 
-As in the paper's appendix: at each step of a game the observation is rewritten, all that came before stays as it was
+As in the paper's appendix: at steps of a game the observation is rewritten, all that came before stays as it was
 (teacher forcing, here an expert's steps), and the model is asked for its list with the one and with the other. The mark
-is put in with the first list and read with the second. Two more lists say what that means: the same words with the
+is put in with the first list and read with the second. Words that lose what the observation names, or are almost the
+same as before, are no rewriting, and are not used. Two more lists say what the rest means: the same words with the
 options in another order, and the observation of another game.
 """
 
 import json
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import cache
 from hashlib import sha256
+from itertools import zip_longest
 from pathlib import Path
 from random import Random
-from re import findall
+from re import findall, sub
 from statistics import fmean, stdev
 
 from agentmark.core.distribution import BehaviorDistribution
 from agentmark.core.theory import entropy
 from agentmark.elicit.chat import ChatRequest
-from agentmark.elicit.situation import Elicitation, Situation
+from agentmark.elicit.local import LocalModel
 from agentmark.embed.embedder import Embedder
 from agentmark.record import StepRecord
 from agentmark.verify.defaults import DEFAULT_THRESHOLD
 from agentmark.verify.verifier import Verifier
-from agentmark_lab.envs.base import Episode, Task, of_each_group, open_environment
+from agentmark_lab.envs.base import Task, of_each_group, open_environment
 from agentmark_lab.experiments.attacks.mismatch import TOLD_NOISE, Match, Pair, Tally, identify, match_of
 from agentmark_lab.kit.draws import generator, random_key
 from agentmark_lab.kit.experiment import Cell, Claim, Findings, Table
-from agentmark_lab.kit.model_agent import Effort, ElicitedLists, InFixedOrder, candidates_of, kept_reply, told
+from agentmark_lab.kit.model_agent import Effort, InFixedOrder, kept_reply
 from agentmark_lab.kit.models import ModelSpec, models_here
 from agentmark_lab.kit.options import Options, Progress
 from agentmark_lab.kit.parallel import map_chunks
 from agentmark_lab.kit.stats import share_text, student_interval
+from agentmark_lab.kit.wordings import ByElicitor, ByLabels, Moment, Wordings
 
 NAME = "rewording"
 TITLE = "Observations reworded by a small model, and what can still be read (Table 2)"
 ASKS_MODELS = True
+# All games take a small model many hours; with --tasks, the first so many of each kind.
+ASKS_TASKS = True
 
 ENVIRONMENT = "alfworld-ood"
 PAYLOAD_LEN = 8
+# Which steps are reworded was settled before any was: in each game the first so many at which the expert arrives
+# somewhere and sees something, two to six things in all. A small model loses things out of longer lists; and of a few
+# steps of a pilot with another seed, those at which something was picked up were never reworded without a loss.
 STEPS_A_GAME, QUICK_GAMES, QUICK_STEPS = 4, 2, 1
+SIGHT, FEWEST_THINGS, MOST_THINGS = "you see", 2, 6
+PLANNED_STEPS = 500
+# At so many steps of a game the two other lists are asked for as well.
+CONTROLS_A_GAME = 1
 HISTORY, REPLY_LEN = 2, 400
-# Greedy, so that a run repeats; the paper's temperature was 1. A reply of so many tokens was cut off, and is not used.
-MAX_TOKENS, TEMPERATURE = 200, 0.0
+# The likeliest reply first, then so many drawn at the paper's temperature: the first that can be used is.
+DRAWN, DRAWN_AT = 8, 1.0
+# A reply of so many tokens was cut off.
+MAX_TOKENS = 100
+# Of the words beside the things named, so many must be others.
+LEAST_CHANGED = 0.25
 REWORDED, REORDERED, ELSEWHERE = "reworded", "options in another order", "another game's observation"
 CONDITIONS = (REWORDED, REORDERED, ELSEWHERE)
 # How many keys each pair of lists is marked with, to see what is the same.
@@ -55,6 +73,11 @@ PROMPT = (
     " words and sentence structures. Do not add or remove any facts. Keep it concise."
 )
 PAPER_STEPS, PAPER_BEHAVIOR, PAPER_BITS, PAPER_KL = 2326, "0.495 ± 0.169", "0.168 ± 0.196", "3.227 ± 1.802"
+# Why words are not used.
+LOSES, ADDS, ALIKE, CUT_OFF = "a thing is lost", "a thing is added", "almost the same words", "cut off or nothing said"
+FAULTS = (LOSES, ADDS, ALIKE, CUT_OFF)
+
+_THING = r"[A-Za-z]+ \d+"
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,31 +105,33 @@ class Step:
     said: str
     reworded: str
 
-    @property
-    def names_kept(self) -> float | None:
-        """Of the things that the observation names, those that are still named."""
-        names = _things(self.said)
-        return len(names & _things(self.reworded)) / len(names) if names else None
+
+@dataclass(frozen=True, slots=True)
+class Rewriting:
+    """The words for one observation, None if no try was of use; and what was wrong with each try before."""
+
+    words: str | None
+    faults: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
     task: Task
     steps: list[Step]
-    # A list could not be used, or the model's words: none, or cut off.
+    rewritings: list[Rewriting]
+    # Steps at which a list could not be used.
     lost: int
     effort: Effort
 
     def pairs(self, condition: str) -> list[Pair]:
-        return [(step.before, step.after[condition]) for step in self.steps]
+        return [(step.before, step.after[condition]) for step in self.steps if condition in step.after]
 
 
 def run(options: Options, progress: Progress) -> Findings:
     # Of several models the last: the small one does not write what means the same.
     model = models_here(options, ENVIRONMENT)[-1]
-    tasks = of_each_group(open_environment(ENVIRONMENT, options.work).tasks(), 1)[
-        : QUICK_GAMES if options.quick else None
-    ]
+    count = 1 if options.quick else options.tasks
+    tasks = games(open_environment(ENVIRONMENT, options.work).tasks(), count)[: QUICK_GAMES if options.quick else None]
     chunks = [
         Chunk(model, task, other, options.seed, QUICK_STEPS if options.quick else STEPS_A_GAME, options.work)
         for task, other in zip(tasks, [*tasks[1:], tasks[0]], strict=True)
@@ -119,6 +144,7 @@ def run(options: Options, progress: Progress) -> Findings:
     read = [
         LogChunk(condition, scheme, pairs[condition], count // PARTS, options.seed, part)
         for condition in CONDITIONS
+        if pairs[condition]
         for scheme, count in logs.items()
         for part in range(PARTS if count else 0)
     ]
@@ -136,87 +162,154 @@ def run(options: Options, progress: Progress) -> Findings:
     longest = [grown[max(grown)] for grown in tallies.values()]
     wrong, judged = sum([tally.wrong for tally in longest]), sum([tally.trials for tally in longest])
     claims.append(Claim(f"{wrong} of {judged} logs, whatever was done to them, name another identity.", wrong == 0))
+    done = sum([len(outcome.steps) for outcome in outcomes])
+    claims.append(
+        Claim(
+            f"{model.label}: {done} steps of {len(outcomes)} games were reworded (aim: {PLANNED_STEPS}).",
+            done >= PLANNED_STEPS,
+            aim=True,
+        )
+    )
     return Findings(claims, tables, {"model": model.label, "effort": asdict(_effort(outcomes))})
+
+
+def games(tasks: Sequence[Task], count: int | None) -> list[Task]:
+    """The first of each kind, then the second of each, and so on, so that a part of them is of all kinds; of each kind
+    so many, or all."""
+    kinds = [[task for task in tasks if task.group == group] for group in dict.fromkeys([task.group for task in tasks])]
+    in_turn = [task for round_ in zip_longest(*kinds) for task in round_ if task is not None]
+    chosen = set(of_each_group(tasks, count)) if count else set(tasks)
+    return [task for task in in_turn if task in chosen]
 
 
 # A game --------------------------------------------------------------------------------------------------------------
 
 
 def run_chunk(chunk: Chunk) -> Outcome:
-    """The expert's steps, and at each of them four lists."""
+    """The expert's steps, and the lists at those that are reworded."""
     # One game at a time: the other is over before this one begins.
-    elsewhere = _observations(chunk)
-    episode = open_environment(ENVIRONMENT, chunk.work).start(chunk.task, seed=chunk.seed)
-    elicitor = InFixedOrder(chunk.model.open_elicitor, f"{chunk.seed} {NAME}")
+    elsewhere = [said for _, said in moments(chunk, chunk.other)]
     effort = Effort()
-    lists = [ElicitedLists(elicitor, chunk.folder, number, effort) for number in (0, 1)]
-    done: list[tuple[str, str]] = []
+    wordings = _wordings(chunk, effort)
     steps: list[Step] = []
+    rewritings: list[Rewriting] = []
     lost = 0
-    for number in range(chunk.steps):
-        advised = episode.expert()
-        if episode.done or advised is None:
-            break
-        said = episode.observation
-        reworded = _reworded(chunk, said, number, effort)
-        if reworded is None:
-            lost += 1
+    # The options are needed as they were at the step, and the game has gone on by then: so it is played to its end.
+    for number, (moment, said) in enumerate(list(moments(chunk, chunk.task))):
+        rewriting = reworded(chunk, said, number, effort)
+        rewritings.append(rewriting)
+        if rewriting.words is None:
+            continue
+        control = len(steps) < CONTROLS_A_GAME and number < len(elsewhere)
+        words = {"": said, REWORDED: rewriting.words, **({ELSEWHERE: elsewhere[number]} if control else {})}
+        found = dict(zip(words, wordings.lists(moment, list(words.values())), strict=True))
+        if control:
+            [found[REORDERED]] = wordings.lists(replace(moment, order=f"{moment.order} once more"), [said])
+        usable = {condition: one for condition, one in found.items() if one is not None}
+        if len(usable) == len(found):
+            steps.append(Step(usable.pop(""), usable, said, rewriting.words))
         else:
-            # The options stand in the same order whatever the words are.
-            elicitor.order = f"{chunk.task.id} {number}"
-            found = {
-                condition: _list(lists[0].elicit(_situation(episode, words, done)))
-                for condition, words in (("", said), (REWORDED, reworded), (ELSEWHERE, elsewhere[number]))
-            }
-            elicitor.order += " once more"
-            found[REORDERED] = _list(lists[1].elicit(_situation(episode, said, done)))
-            usable = {condition: one for condition, one in found.items() if one is not None}
-            if len(usable) == len(found):
-                steps.append(Step(usable.pop(""), usable, said, reworded))
-            else:
-                lost += 1
+            lost += 1
+    return Outcome(chunk.task, steps, rewritings, lost, effort)
+
+
+def moments(chunk: Chunk, task: Task) -> Iterator[tuple[Moment, str]]:
+    """The first steps of the expert's way that are reworded, each with what is seen there."""
+    episode = open_environment(ENVIRONMENT, chunk.work).start(task, seed=chunk.seed)
+    done: list[tuple[str, str]] = []
+    found = 0
+    while found < chunk.steps:
+        advised = None if episode.done else episode.expert()
+        if advised is None:
+            return
+        seen = episode.observation
+        if done and SIGHT in seen and FEWEST_THINGS <= len(_things(seen)) <= MOST_THINGS:
+            yield (
+                Moment(
+                    goal=episode.goal,
+                    steps=tuple([(act, what[:REPLY_LEN]) for act, what in done[-HISTORY - 1 : -1]]),
+                    last=done[-1][0],
+                    options=tuple(episode.behaviors),
+                    # The options stand in the same order whatever the words are.
+                    order=f"{chunk.seed} {NAME} {task.id} {found}",
+                ),
+                seen,
+            )
+            found += 1
         episode.step(advised)
         done.append((advised, episode.observation))
-    return Outcome(chunk.task, steps, lost, effort)
 
 
-def _observations(chunk: Chunk) -> list[str]:
-    """What the expert sees in the other game; its last words again, should it be over before."""
-    episode = open_environment(ENVIRONMENT, chunk.work).start(chunk.other, seed=chunk.seed)
-    seen = []
-    for _ in range(chunk.steps):
-        seen.append(episode.observation)
-        advised = None if episode.done else episode.expert()
-        if advised is not None:
-            episode.step(advised)
-    return seen
+def _wordings(chunk: Chunk, effort: Effort) -> Wordings:
+    if chunk.model.base_url:
+        elicitor = InFixedOrder(chunk.model.open_elicitor, f"{chunk.seed} {NAME}")
+        return ByElicitor(elicitor, chunk.folder / "lists", effort, reply_len=REPLY_LEN)
+    return ByLabels(_opened(chunk.model.name), chunk.folder / "lists", effort)
 
 
-def _situation(episode: Episode, words: str, done: Sequence[tuple[str, str]]) -> Situation:
-    """The latest observation in these words, and all before it as it was."""
-    latest = [*done[-HISTORY:-1], (done[-1][0], words)] if done else []
-    return Situation.of(candidates_of(episode), told(episode.goal, words, latest, reply_len=REPLY_LEN))
+@cache
+def _opened(gguf: str) -> LocalModel:
+    """Once for each process. What it says is kept, so that it may say it in the fastest way."""
+    return LocalModel(gguf, reuse=True)
 
 
-def _list(said: Elicitation) -> BehaviorDistribution | None:
-    return None if said.weights is None else BehaviorDistribution.quantise(said.weights)
-
-
-def _reworded(chunk: Chunk, text: str, number: int, effort: Effort) -> str | None:
-    """The model's own words for an observation; None if there are none, or no end to them."""
+def reworded(chunk: Chunk, text: str, number: int, effort: Effort) -> Rewriting:
+    """The model's own words for an observation: the first try that keeps what is named, and no more, and is not almost
+    the same."""
     messages = [{"role": "system", "content": PROMPT}, {"role": "user", "content": f"Input Text: {text}"}]
-    request = ChatRequest(messages=messages, max_tokens=MAX_TOKENS, temperature=TEMPERATURE)
-    asked = json.dumps([messages, MAX_TOKENS, TEMPERATURE, chunk.task.id, number], sort_keys=True)
-    place = chunk.folder / "reworded" / f"{sha256(asked.encode()).hexdigest()[:32]}.json"
-    before = effort.output_tokens
-    words = kept_reply(chunk.model.chat(), request, place, effort)
-    whole = effort.output_tokens - before < MAX_TOKENS
-    return words.strip() or None if words is not None and whole else None
+    chat = chunk.model.chat() if chunk.model.base_url else _opened(chunk.model.name)
+    faults: list[str] = []
+    for attempt in range(1 + DRAWN):
+        # A seed of its own for each try of each step: what is drawn does not depend on what was drawn before.
+        drawn = generator(chunk.seed, NAME, chunk.task.id, number, attempt).getrandbits(31) if attempt else None
+        request = ChatRequest(
+            messages=messages, max_tokens=MAX_TOKENS, temperature=DRAWN_AT if attempt else 0.0, seed=drawn
+        )
+        asked = json.dumps([messages, MAX_TOKENS, request.temperature, drawn], sort_keys=True)
+        place = chunk.folder / "reworded" / f"{sha256(asked.encode()).hexdigest()[:32]}.json"
+        before = effort.output_tokens
+        words = kept_reply(chat, request, place, effort)
+        whole = words is not None and effort.output_tokens - before < MAX_TOKENS
+        fault = fault_of(text, words.strip()) if words is not None and whole else CUT_OFF
+        if fault is None and words is not None:
+            return Rewriting(words.strip(), tuple(faults))
+        faults.append(str(fault))
+    return Rewriting(None, tuple(faults))
+
+
+def fault_of(said: str, words: str) -> str | None:
+    """Why these words are not used in the place of what was said; None if they are."""
+    if not words:
+        return CUT_OFF
+    named, names = _things(said), _things(_named_alike(said, words))
+    if named - names:
+        return LOSES
+    if names - named:
+        return ADDS
+    return ALIKE if changed(said, words) < LEAST_CHANGED else None
+
+
+def changed(said: str, words: str) -> float:
+    """The share of words that are others, beside the things that are named and wherever they stand."""
+    one, other = _words(said), _words(_named_alike(said, words))
+    return 1 - (one & other).total() / max(one.total(), other.total(), 1)
 
 
 def _things(text: str) -> set[str]:
     """ALFWorld's things have numbers: cabinet 4."""
-    return {thing.lower() for thing in findall(r"[A-Za-z]+ \d+", text)}
+    return {thing.lower() for thing in findall(_THING, text)}
+
+
+def _named_alike(said: str, words: str) -> str:
+    """ALFWorld writes desklamp 1, where others write desk lamp 1: both name it."""
+    for thing in _things(said):
+        name, _, number = thing.partition(" ")
+        words = sub(rf"(?i)\b{' ?'.join(name)} {number}\b", thing, words)
+    return words
+
+
+def _words(text: str) -> Counter[str]:
+    return Counter(findall(r"[a-z0-9']+", sub(_THING, " ", text).lower()))
 
 
 # What is left of the mark --------------------------------------------------------------------------------------------
@@ -277,40 +370,44 @@ def _claim(model: str, grown: dict[int, Tally], scheme: str) -> Claim:
 def _same_table(model: str, outcomes: Sequence[Outcome], seed: int) -> Table:
     """Means over games, each one cluster."""
     rows: list[list[Cell]] = [
-        ["DeepSeek-Chat (the paper)", REWORDED, PAPER_STEPS, PAPER_BEHAVIOR, "", PAPER_BITS, "", PAPER_KL, "", ""]
+        ["DeepSeek-Chat (the paper)", REWORDED, PAPER_STEPS, PAPER_BEHAVIOR, "", PAPER_BITS, "", PAPER_KL, ""]
     ]
-    steps = sum([len(outcome.steps) for outcome in outcomes])
-    lists = [step.before for outcome in outcomes for step in outcome.steps]
-    spread = fmean([entropy(one) for one in lists])
     for condition in CONDITIONS:
-        games = [_match(outcome, condition, seed) for outcome in outcomes if outcome.steps]
+        asked = [outcome for outcome in outcomes if outcome.pairs(condition)]
+        matched = [_match(outcome, condition, seed) for outcome in asked]
+        if not matched:
+            continue
+        lists = [before for outcome in asked for before, _ in outcome.pairs(condition)]
         rows.append(
             [
                 model,
                 condition,
-                steps,
-                _mean([match.behavior_f for match in games]),
-                _mean([match.behavior_r for match in games]),
-                _mean([match.bits_f for match in games if match.marked]),
-                f"{fmean([match.agree_f for match in games]):.3f} ({fmean([match.chance_f for match in games]):.3f})",
-                _mean([match.divergence for match in games], most=None),
-                f"{spread:.2f}",
-                sum([outcome.lost for outcome in outcomes]),
+                len(lists),
+                _mean([match.behavior_f for match in matched]),
+                _mean([match.behavior_r for match in matched]),
+                _mean([match.bits_f for match in matched if match.marked]),
+                f"{fmean([one.agree_f for one in matched]):.3f} ({fmean([one.chance_f for one in matched]):.3f})",
+                _mean([match.divergence for match in matched], most=None),
+                f"{fmean([entropy(one) for one in lists]):.2f}",
             ]
         )
     columns = [
         "model", "what was changed", "steps", "behavior match, F", "behavior match, R", "bit strings match, F",
-        "payload agrees, F (by chance)", "KL (ours in bits)", "entropy/step", "lost steps",
+        "payload agrees, F (by chance)", "KL (ours in bits)", "entropy/step",
     ]  # fmt: skip
+    lost = sum([outcome.lost for outcome in outcomes])
     note = (
-        f"ALFWorld OOD, the expert's first {STEPS_A_GAME} steps of a game of each kind; the model rewrites the latest "
-        "observation with the paper's prompt, and is asked for its list (local models: logits of option labels) with "
-        "both. Beside that, what the order of the options does by itself, and what an observation does that has "
-        "nothing to do with the game: a list that hardly depends on what is seen would pass for a robust one. Means "
-        f"over games, 95 % intervals, ± deviation; each pair is marked with {KEYS_A_PAIR} keys. Bit strings: of the "
-        "steps in which F places any. Payload agrees: of the steps from which F reads equations, those that the "
-        "identity satisfies, and how often any other would. KL: a weight that is gone counts as 2^-32; the paper "
-        "states neither base nor smoothing, and its lists are another model's."
+        f"ALFWorld OOD: of {len(outcomes)} games, each kind in turn, the first {STEPS_A_GAME} steps of the expert's "
+        f"way at which it arrives and sees {FEWEST_THINGS} to {MOST_THINGS} things (settled beforehand). The model "
+        "rewrites the latest observation with the paper's prompt, and is asked for its list with both; a local one by "
+        "logits of option labels, with what it sees now at the end of the prompt. Beside that, at "
+        f"{CONTROLS_A_GAME} step of each game, what the order of the options does by itself, and what an observation "
+        "does that has nothing to do with the game: a list that hardly depends on what is seen would pass for a robust "
+        f"one. Means over games, 95 % intervals, ± deviation; each pair is marked with {KEYS_A_PAIR} keys. Bit "
+        "strings: of the steps in which F places any. Payload agrees: of the steps from which F reads equations, those "
+        "that the identity satisfies, and how often any other would. KL: a weight that is gone counts as 2^-32; the "
+        f"paper states neither base nor smoothing, and its lists are another model's. At {lost} steps a list could not "
+        "be used."
     )
     return Table("What is the same after rewording", columns, rows, note)
 
@@ -345,27 +442,49 @@ def _read_table(model: str, tallies: dict[tuple[str, str], dict[int, Tally]]) ->
 
 
 def _words_table(outcomes: Sequence[Outcome]) -> Table:
-    """How faithful the words are, and one example."""
+    """How many tries it took, what was wrong with the others, and two examples."""
+    rewritings = [one for outcome in outcomes for one in outcome.rewritings]
+    used = [one for one in rewritings if one.words is not None]
+    faults = Counter([fault for one in rewritings for fault in one.faults])
     steps = [step for outcome in outcomes for step in outcome.steps]
-    kept = [step.names_kept for step in steps if step.names_kept is not None]
-    verbatim = sum([step.said.split() == step.reworded.split() for step in steps])
+    shares = sorted([changed(step.said, step.reworded) for step in steps])
     effort = _effort(outcomes)
     row: list[Cell] = [
-        len(steps),
-        verbatim,
-        f"{fmean(kept):.2f}" if kept else "",
-        sum([share == 1 for share in kept]),
+        len(rewritings),
+        sum([not one.faults for one in used]),
+        sum([bool(one.faults) for one in used]),
+        len(rewritings) - len(used),
+        len(used) + faults.total(),
+        *[faults[fault] for fault in FAULTS],
+        f"{fmean(shares):.2f} ({shares[0]:.2f} to {shares[-1]:.2f})",
         effort.input_tokens + effort.output_tokens,
         f"{effort.seconds / 60:.0f}",
     ]
-    columns = ["observations", "verbatim", "names kept", "observations with all names kept", "tokens", "minutes"]
-    shown = min(steps, key=lambda step: abs(len(step.said) - 200))
+    columns = [
+        "observations",
+        "greedy words used",
+        "drawn words used",
+        "none of use",
+        "tries",
+        *[f"refused: {fault}" for fault in FAULTS],
+        "share of other words, mean (range)",
+        "tokens",
+        "minutes",
+    ]
+    # The middle one in length, and the one that changed most.
+    examples = [
+        sorted(steps, key=lambda step: len(step.said))[len(steps) // 2],
+        max(steps, key=lambda step: changed(step.said, step.reworded)),
+    ]
+    shown = "; ".join([f"{_quoted(step.said)} became {_quoted(step.reworded)}" for step in examples])
     note = (
-        "Names: of the numbered things in an observation. What the words mean was not checked otherwise. An example: "
-        f"{_quoted(shown.said)} became {_quoted(shown.reworded)}. Tokens and minutes are those of the first asking, "
-        "lists included."
+        "Words are used if they name the same numbered things as the observation, no more and no fewer (desk lamp 1 is "
+        "desklamp 1), and if of the "
+        f"other words at least {100 * LEAST_CHANGED:.0f} % are others: the likeliest reply, else the first of {DRAWN} "
+        f"drawn at temperature {DRAWN_AT:g}. What the words mean was not checked otherwise. In the middle by length, "
+        f"and most changed: {shown}. Tokens and minutes are those of the first asking, lists included."
     )
-    return Table("How faithful the words are", columns, [row], note)
+    return Table("How the words were made", columns, [row], note)
 
 
 def _quoted(text: str) -> str:

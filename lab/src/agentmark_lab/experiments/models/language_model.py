@@ -39,9 +39,11 @@ NAME = "language_model"
 TITLE = "A real language model among real tools (Tables 1, 4, 5, 6)"
 # Its result depends on which models there are: the command that repeats it names them.
 ASKS_MODELS = True
+ASKS_JUDGE = True
 
 # It plays in any environment.
 ASKS_ENVIRONMENT = True
+ASKS_TASKS = True
 PAYLOAD_LEN = 8
 NO_INDUCTION = "no induction"
 POLICIES = (BASELINE, F, R, NO_INDUCTION)

@@ -30,11 +30,25 @@ from agentmark_lab.kit.stats import exact_interval, share_text
 NAME = "oasis"
 TITLE = "OASIS: marked agents on a social platform (persona policy, not a language model)"
 
+# Its agents are judged where a judge is named: the command that repeats it names it.
+ASKS_JUDGE = True
+
 PAYLOAD_LEN = 8
 STEPS = 10
 RUNS, QUICK_RUNS = 10, 1
-# A judge is asked of the agents of so many runs: a local one takes half a minute for each.
+# A judge is asked of the agents of so many runs: a local one takes a quarter of a minute for each.
 JUDGED_RUNS = 2
+# So many personas of a platform, in the order in which the judge is asked, are also shown spoiled. All five were
+# planned; the time was up after these, before anybody had seen a score.
+SPOILED_PERSONAS = 3
+PLANNED = (
+    f"Planned before any of these was judged: all agents of the first {JUDGED_RUNS} of {{runs}} runs, {{pairs}} pairs "
+    "a setting. A pilot with another seed (six pairs, qwen2.5-coder-1.5b) showed deviations of a pair's difference up "
+    "to 0.18, which makes intervals of some 0.23 to either side; and that some personas get lower scores whatever is "
+    "done under them, which is why an agent under another's persona is compared with that other. Spoiled agents were "
+    f"planned for all personas, and judged of the first {SPOILED_PERSONAS} of each platform for want of time, before "
+    "any score was looked at."
+)
 PERMUTATIONS, QUICK_PERMUTATIONS = 10_000, 500
 THRESHOLDS = (1e-2, 1e-3, 1e-6)
 # A true hypothesis fails less often than this, over all settings together.
@@ -68,7 +82,9 @@ def run(options: Options, progress: Progress) -> Findings:
     if options.judge is None:
         return findings
     found = scored(_shown(logs), options.judge, options.work / NAME, progress)
-    claims, tables = quality(found, options.judge, f"P_t: {LABEL}; the texts are templates.")
+    pairs = min(runs, JUDGED_RUNS) * len(load_scenario(settings[0].platform).personas)
+    planned = PLANNED.format(runs=runs, pairs=pairs)
+    claims, tables = quality(found, options.judge, f"P_t: {LABEL}; the texts are templates.", planned)
     judged = [
         {"setting": one.shown.label, "group": one.shown.group, "pair": one.shown.pair, "scores": one.scores}
         for one in found
@@ -345,20 +361,29 @@ def _shown(logs: Sequence[Logs]) -> list[Shown]:
     found = []
     for one in logs:
         personas = load_scenario(one.setting.platform).personas
-        next_profile = {
-            persona.name: other.profile for persona, other in zip(personas, [*personas[1:], personas[0]], strict=True)
-        }
         profiles = {persona.name: persona.profile for persona in personas}
-        for played in one.played:
-            if played.run >= JUDGED_RUNS:
-                continue
-            name = played.trajectory.persona
-            group = MARKED if played.marked else CONTROL
-            place = f"{name}, run {played.run}"
-            shown = Shown(one.setting.label, group, place, profiles[name], played.trajectory)
-            found.append(shown)
-            if group == CONTROL and one.setting.policy == F:
-                found += spoiled(shown, next_profile[name])
+        after = {
+            persona.name: other.name for persona, other in zip(personas, [*personas[1:], personas[0]], strict=True)
+        }
+        shown = [
+            Shown(
+                label=one.setting.label,
+                group=MARKED if played.marked else CONTROL,
+                pair=f"{played.trajectory.persona}, run {played.run}",
+                profile=profiles[played.trajectory.persona],
+                trajectory=played.trajectory,
+            )
+            for played in one.played
+            if played.run < JUDGED_RUNS
+        ]
+        found += shown
+        if one.setting.policy == F:
+            control = {one.pair: one for one in shown if one.group == CONTROL}
+            asked_first = sorted(profiles.values())[:SPOILED_PERSONAS]
+            for pair, agent in control.items():
+                _, _, run = pair.partition(", ")
+                other = control[f"{after[agent.trajectory.persona]}, {run}"]
+                found += [one for one in spoiled(agent, other) if one.profile in asked_first]
     return found
 
 

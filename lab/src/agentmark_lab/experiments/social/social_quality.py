@@ -14,7 +14,7 @@ from statistics import fmean
 from agentmark_lab.envs.oasis import Trajectory
 from agentmark_lab.kit.experiment import Cell, Claim, Table
 from agentmark_lab.kit.files import made_once
-from agentmark_lab.kit.model_judge import DIMENSIONS, HIGHEST, LOWEST, Judge, open_judge
+from agentmark_lab.kit.model_judge import DIMENSIONS, HIGHEST, LOWEST, SCORING, Judge, open_judge
 from agentmark_lab.kit.options import JudgeChoice, Progress
 from agentmark_lab.kit.stats import student_interval
 
@@ -45,28 +45,33 @@ class Scored:
     scores: dict[str, float] | None
 
 
-def spoiled(shown: Shown, other_profile: str) -> list[Shown]:
-    """The same trajectory, spoiled in both ways."""
+def spoiled(shown: Shown, other: Shown) -> list[Shown]:
+    """The same trajectory, spoiled in both ways: as if the other had done this, which is compared with what that one
+    did, for a judge scores some personas lower whatever they do; and without an end of its first step."""
     acts = shown.trajectory.acts
     stuck = replace(shown.trajectory, acts=acts[:1] * len(acts))
-    return [replace(shown, group=MISCAST, profile=other_profile), replace(shown, group=STUCK, trajectory=stuck)]
+    return [
+        replace(shown, group=MISCAST, profile=other.profile, pair=other.pair),
+        replace(shown, group=STUCK, trajectory=stuck),
+    ]
 
 
 def scored(shown: Sequence[Shown], choice: JudgeChoice, work: Path, progress: Progress) -> list[Scored]:
-    """One after the other; what the judge has said is kept by what it was asked."""
+    """One after the other, those of one persona together, so that a server need not read it anew; what the judge has
+    said is kept by what it was asked."""
     judge = open_judge(choice)
     assert judge is not None
     folder = work / "judge" / choice.name.replace("/", "-")
-    found = []
-    for number, one in enumerate(shown, start=1):
-        found.append(Scored(one, _kept(judge, one, folder)))
-        progress(f"judged: {number} of {len(shown)} trajectories")
-    return found
+    found: dict[int, Scored] = {}
+    for place in sorted(range(len(shown)), key=lambda place: shown[place].profile):
+        found[place] = Scored(shown[place], _kept(judge, shown[place], folder))
+        progress(f"judged: {len(found)} of {len(shown)} trajectories")
+    return [found[place] for place in range(len(shown))]
 
 
 def _kept(judge: Judge, shown: Shown, folder: Path) -> dict[str, float] | None:
     asked = transcript(shown.trajectory)
-    name = sha256(json.dumps([shown.profile, asked]).encode()).hexdigest()[:32]
+    name = sha256(json.dumps([SCORING, shown.profile, asked]).encode()).hexdigest()[:32]
     scores: dict[str, float] | None = made_once(folder / f"{name}.json", lambda: judge.scores(shown.profile, asked))
     return scores
 
@@ -137,8 +142,11 @@ def compared(found: Sequence[Scored], groups: Sequence[str], *, confidence: floa
     return made
 
 
-def quality(found: Sequence[Scored], choice: JudgeChoice, note: str) -> tuple[list[Claim], list[Table]]:
-    """Marked against control agents; and whether this judge notices anything at all."""
+def quality(
+    found: Sequence[Scored], choice: JudgeChoice, note: str, planned: str = ""
+) -> tuple[list[Claim], list[Table]]:
+    """Marked against control agents; and whether this judge notices anything at all. `planned` says how many were to be
+    judged, and why so many."""
     settings = len({one.shown.label for one in found}) * len(DIMENSIONS)
     marked = compared(found, [MARKED], confidence=1 - LEVEL / settings)
     checks = compared(found, [MISCAST, STUCK], confidence=1 - LEVEL)
@@ -166,22 +174,25 @@ def quality(found: Sequence[Scored], choice: JudgeChoice, note: str) -> tuple[li
     ]
     columns = ["setting", "group", "dimension", "its mean", "control's mean", "difference of pairs", "pairs"]
     said = (
-        f"{note} Judge: {choice.name}, asked once for each trajectory at temperature 0, without its group; scores from "
-        f"{LOWEST} to {HIGHEST}. {useless} of {len(found)} replies were of no use. "
+        f"{note} Judge: {choice.name}, shown what an agent did and not what it saw, asked for each dimension by itself "
+        f"and not told the group; scores from {LOWEST} to {HIGHEST}, each the mean of the digits under the judge's own "
+        f"probabilities where its server reports them. {useless} of {len(found)} trajectories got no score that can be "
+        "used. "
     )
     tables = [
         Table(
             "The judge's five dimensions (Fig. 3)",
             columns,
             [one.row for one in marked],
-            f"{said}Intervals hold together at {100 * (1 - LEVEL):g} %.",
+            f"{said}Intervals hold together at {100 * (1 - LEVEL):g} %. {planned}",
         ),
         Table(
             "What this judge notices",
             columns,
             [one.row for one in checks],
-            f"{said}Control agents' own steps, spoiled in two ways, against the same as they were; each interval 95 %. "
-            "Where a judge does not mark these down, that it finds marked and control agents alike says nothing.",
+            f"{said}Control agents' steps, spoiled in two ways: shown under another's persona, against that one's own; "
+            "and the first step over and over, against the same as they were. Each interval 95 %. Where a judge does "
+            "not mark these down, that it finds marked and control agents alike says nothing.",
         ),
     ]
     return claims, [table for table in tables if table.rows]
