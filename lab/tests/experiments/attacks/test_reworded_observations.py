@@ -181,6 +181,7 @@ def test_the_result_says_how_many_steps_it_has_of_those_that_were_planned(
 ) -> None:
     monkeypatch.setattr(rewording, "GRIDS", {"R": (5,), "F": (5,)})
     monkeypatch.setattr(rewording, "LOGS", {"R": 4, "F": 4})
+    monkeypatch.setattr(rewording, "STEPS_A_GAME", 4)
 
     def says(body: Mapping[str, Any]) -> str:
         text = _text(body)
