@@ -49,7 +49,7 @@ ILLUSTRATIONS = [
     ),
     Illustration(
         r"docs/results/\w+\.md",
-        r"(AGENTMARK_GGUF=\S+ )?\S*agentmark lab run .*",
+        r"((AGENTMARK_GGUF|AGENTMARK_JUDGE_\w+)=\S+ )*\S*agentmark lab run .*",
         "hours; `make test-lab` runs each, quick",
     ),
     Illustration(r"docs/lab\.md", r"\S+ lab run all.*", "hours; `make test-lab` runs all of it, quick"),
