@@ -4,11 +4,13 @@ It is asked only where one is given."""
 
 import json
 import re
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from math import exp
 from typing import Any
 
-from agentmark.elicit.chat import Chat, ChatReply, ChatRequest
+from agentmark.elicit.chat import Chat, ChatRequest
 from agentmark.elicit.endpoint import Endpoint
 from agentmark.elicit.errors import UnsupportedError
 from agentmark.elicit.http_chat import HttpChat
@@ -29,6 +31,8 @@ DIMENSIONS = {
 LOWEST, HIGHEST = 1, 9
 # With less of the model's probability on these digits, it is not answering with one.
 MIN_MASS = 0.5
+# It is then asked to write the score, within so many tokens.
+MOST_WORDS = 32
 
 # A local judge on a machine that has other work to do takes its time.
 PATIENCE_S = 600.0
@@ -59,7 +63,7 @@ class Judge:
 
     def _score(self, persona: str, transcript: str, dimension: str) -> float | None:
         """The mean of the digits under the judge's own probabilities, which tells apart what the likeliest digit does
-        not; the digit that it writes, where it does not say how likely the others are."""
+        not; the digit that it writes, where its server does not say how likely the others are."""
         user = f"Persona:\n{persona}\n\nWhat it did, step by step:\n{transcript}\n\nScore for {dimension}:"
         messages: list[Message] = [{"role": "system", "content": SCORING}, {"role": "user", "content": user}]
         request = ChatRequest(
@@ -69,13 +73,16 @@ class Judge:
             top_logprobs=MAX_TOP_LOGPROBS,
             least_logprobs=HIGHEST,
         )
-        try:
-            weighed = _weighed(self.chat.complete(request))
-        except UnsupportedError:
-            weighed = None
-        if weighed is not None:
-            return weighed
-        return _written(self.chat.complete(ChatRequest(messages=messages, temperature=0.0)).text)
+        # A judge that thinks first, whose server tells no probabilities, is not cut short.
+        most = None
+        with suppress(UnsupportedError):
+            reply = self.chat.complete(request)
+            if reply.top_logprobs:
+                weighed = _weighed(reply.top_logprobs[0])
+                if weighed is not None:
+                    return weighed
+                most = MOST_WORDS
+        return _written(self.chat.complete(ChatRequest(messages=messages, temperature=0.0, max_tokens=most)).text)
 
     def solved(self, task: str, transcript: str) -> bool | None:
         """Whether the steps solve the task; None if the judge said nothing that can be used."""
@@ -99,10 +106,9 @@ def _object_in(text: str) -> Any:
     return json.loads(text[text.index("{") : text.rindex("}") + 1])
 
 
-def _weighed(reply: ChatReply) -> float | None:
-    if not reply.top_logprobs:
-        return None
-    masses = [(token.strip(), exp(logprob)) for token, logprob in reply.top_logprobs[0]]
+def _weighed(said: Sequence[tuple[str, float]]) -> float | None:
+    """None where the judge begins with something else than a digit."""
+    masses = [(token.strip(), exp(logprob)) for token, logprob in said]
     digits = [(int(text), mass) for text, mass in masses if re.fullmatch(f"[{LOWEST}-{HIGHEST}]", text)]
     total = sum([mass for _, mass in digits])
     return sum([digit * mass for digit, mass in digits]) / total if total >= MIN_MASS else None
