@@ -22,8 +22,7 @@ RESULTS = ROOT / "results"
 # What a reader finishes.
 LONGEST_FRONT_PAGE = 150
 # The tables on the page of utility.
-SUCCESS_ROWS, LENGTH_ROWS = 10, 5
-NOT_PLAYED = "not played"
+SUCCESS_ROWS, LENGTH_ROWS = 10, 6
 
 
 def some_result(name: str = "marginals", *, title: str = "A title", claims: list[str], passed: bool = True) -> Result:
@@ -147,7 +146,5 @@ def test_the_differences_on_the_page_of_utility_are_those_of_the_results():
         setting = who.rpartition("ε ")[2].partition(",")[0].lower()
         page = (ROOT / "docs" / path).read_text(encoding="utf-8").splitlines()
         for policy, figure in zip(policies, figures, strict=True):
-            if figure == NOT_PLAYED:
-                continue
             said = [line for line in page if setting in line.lower() and policy in line]
             assert any(f" {figure} points" in line or f"| {figure} (" in line for line in said), (path, policy, figure)

@@ -13,7 +13,7 @@ from agentmark_lab.kit.plan import Plan
 from agentmark_lab.kit.utility_tests import FAILS
 
 RESULTS = Path(__file__).parents[2] / "results"
-PLAYED = ["agentdojo", "alfworld", "bfcl", "toolbench"]
+PLAYED = ["agentdojo", "alfworld", "bfcl", "scienceworld", "toolbench"]
 
 
 @pytest.fixture(params=PLAYED)
