@@ -217,7 +217,8 @@ def _texts(path: str) -> list[str]:
     if rest[0] == "figure":
         return [_on_curve(result, rest[1], float(rest[2]))]
     title, chosen, column = rest
-    (table,) = [table for table in result.tables if table.title.startswith(title)]
+    exactly = [table for table in result.tables if table.title == title]
+    (table,) = exactly or [table for table in result.tables if table.title.startswith(title)]
     cells = dict(part.split("=", 1) for part in chosen.split("; ")) if chosen != "*" else {}
     rows = [dict(zip(table.columns, [str(cell) for cell in row], strict=True)) for row in table.rows]
     return [row[column] for row in rows if all(_is(row[key], wanted) for key, wanted in cells.items())]
