@@ -254,12 +254,13 @@ def verified(folder: Path, steps: int, environment: Mapping[str, str]) -> float:
     return steps / cost.cpu_s
 
 
-# Of one audit in memory: what each part of the work is called, and the function whose time it is.
+# Of one audit in memory: what each part of the work is called, and the file and functions whose time it is.
+PART_OF_IT = "of which: "
 STAGES = {
     "records out of the file, checked": ("column_chunks.py", "chunks"),
-    "of which: what reading them may cost": ("column_chunks.py", "reading_costs"),
+    f"{PART_OF_IT}what reading them may cost": ("column_chunks.py", "reading_costs"),
     "read under the key": ("reading.py", "read_columns"),
-    "of which: hashes, in C": ("native.py", None),
+    f"{PART_OF_IT}hashes, in C": ("native.py", "read_f", "read_r"),
     "sorted out: copies, conflicts, groups": ("groups.py", "sort_out"),
     "judged": ("many.py", "judge_parts"),
 }
@@ -295,17 +296,17 @@ def stage_shares(logs: Logs, path: Path) -> list[float]:
     profile = Profile(time.process_time)
     profile.runcall(audit.run)
     stats = Stats(profile)
-    seconds = [
-        sum([
-            found[3]
-            for (file, _, name), found in stats.stats.items()  # type: ignore[attr-defined]
-            if Path(file).name == place and (name == function or (function is None and name in ("read_f", "read_r")))
-        ])
-        for place, function in STAGES.values()
-    ]  # fmt: skip
-    # Parts of others are not taken off twice.
-    left = stats.total_tt - sum([one for one, name in zip(seconds, STAGES, strict=True) if "of which" not in name])  # type: ignore[attr-defined]
-    return [one / stats.total_tt for one in (*seconds, left)]  # type: ignore[attr-defined]
+    seconds = {stage: cumulated(stats, file, functions) for stage, (file, *functions) in STAGES.items()}
+    # What is part of another stage is not taken off twice.
+    whole = [spent for stage, spent in seconds.items() if not stage.startswith(PART_OF_IT)]
+    return [spent / stats.total_tt for spent in (*seconds.values(), stats.total_tt - sum(whole))]
+
+
+def cumulated(stats: Stats, file: str, functions: Sequence[str]) -> float:
+    """The seconds in these functions of a file, with all that they call."""
+    return sum(
+        [found[3] for (path, _, name), found in stats.stats.items() if Path(path).name == file and name in functions]
+    )
 
 
 def apart(setting: Setting) -> Iterator[Table]:
