@@ -10,7 +10,7 @@ from statistics import NormalDist, fmean, mode, stdev
 from agentmark.core.statistics import Interval, normal_quantile
 from agentmark_lab.kit.agent_loop import BASELINE, RED_GREEN, F, R
 from agentmark_lab.kit.episodes import Outcome
-from agentmark_lab.kit.experiment import Cell, Claim, Table
+from agentmark_lab.kit.experiment import Cell, Table
 from agentmark_lab.kit.stats import exact_interval, student_interval, student_quantile
 
 # Two success rates that differ by less are the same to a user.
@@ -126,30 +126,6 @@ def _deviating(means: Sequence[float]) -> int:
     """Tasks other than most."""
     usual = mode(means)
     return sum([mean != usual for mean in means])
-
-
-def comparison_claims(comparisons: Iterable[Comparison], label: str, *, margin: float = MARGIN) -> list[Claim]:
-    """Of each: equivalence, which may not be shown; and that no difference shows."""
-    claims = []
-    for found in comparisons:
-        widest = task_interval(found.means, confidence=0.999)
-        claims.append(
-            Claim(
-                f"{label}: {found.policy} succeeds as often as the baseline within {margin:.0%} (TOST): difference "
-                f"{points(found.difference)} points, 90 % interval {span(found.tost_interval)}, {found.episodes:,} "
-                f"pairs of episodes in {found.tasks} tasks.",
-                found.equivalent(margin),
-                aim=True,
-            )
-        )
-        claims.append(
-            Claim(
-                f"{label}: no difference between {found.policy} and the baseline shows: 99.9 % interval "
-                f"{span(widest)} points.",
-                0 in widest,
-            )
-        )
-    return claims
 
 
 AGAINST = "against the baseline, points"

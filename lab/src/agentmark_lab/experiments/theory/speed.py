@@ -7,7 +7,10 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass
+from itertools import cycle
+from pathlib import Path
 from typing import TypeVar
 
 from agentmark.core import scheme_f, scheme_r
@@ -17,8 +20,10 @@ from agentmark.core.prf import STEP_KEY, prf
 from agentmark.core.rlnc import Equation
 from agentmark.core.statistics import dirichlet, named
 from agentmark.decide.decider import Decider
-from agentmark.elicit.situation import Elicitation, Situation
+from agentmark.elicit.proposals import Proposals
+from agentmark.elicit.situation import Elicitation, Situation, ToolCall
 from agentmark.embed.embedder import Embedder
+from agentmark.log.jsonl import LogWriter
 from agentmark.record import StepRecord
 from agentmark_lab.kit.draws import generator, random_key
 from agentmark_lab.kit.experiment import Cell, Claim, Findings, Table
@@ -30,6 +35,8 @@ TITLE = "What a step costs"
 SIZES = (5, 20, 100, 1000)
 PAYLOAD_LEN = 128
 ELIMINATED_EQUATIONS = 140
+# Of a model that is sampled: so many, again and again.
+REPLIES = 1009
 
 Name = TypeVar("Name")
 
@@ -76,10 +83,13 @@ def run(options: Options, progress: Progress) -> Findings:
     effort = QUICK if options.quick else FULL
     key = generator(options.seed, NAME).randbytes(32)
     calls: dict[tuple[int, str], Callable[[], object]] = {(0, HASH): lambda: prf(key, STEP_KEY, key)}
-    for size in SIZES:
-        calls.update({(size, what): call for what, call in step_calls(size, options.seed).items()})
-    calls[0, ELIMINATION] = elimination_call(options.seed)
-    times = microseconds(calls, effort, progress)
+    with tempfile.TemporaryDirectory() as logs, ExitStack() as opened:
+        for size in SIZES:
+            calls.update({(size, what): call for what, call in step_calls(size, options.seed).items()})
+            logged = logged_calls(size, options.seed, Path(logs) / str(size), opened)
+            calls.update({(size, what): call for what, call in logged.items()})
+        calls[0, ELIMINATION] = elimination_call(options.seed)
+        times = microseconds(calls, effort, progress)
     by_size = {size: {what: time_us for (n, what), time_us in times.items() if n == size} for size in SIZES}
     hash_us, elimination_us = times[0, HASH], times[0, ELIMINATION]
     progress("imports")
@@ -114,10 +124,6 @@ def step_calls(size: int, seed: int) -> dict[str, Callable[[], object]]:
     session_r = Embedder(key, payload, payload_len=PAYLOAD_LEN, scheme="R").session()
     record = session_f.choose(masses).record
     line = record.to_json()
-    marker = Embedder(key, payload, payload_len=PAYLOAD_LEN, scheme="R")
-    decider = Decider(marker, _Given(masses))
-    logging = Decider(marker, _Given(masses), os.devnull)
-    names = list(masses)
     return {
         "quantise": lambda: BehaviorDistribution.quantise(masses),
         "F encode": lambda: scheme_f.encode(distribution, step_key, payload=payload, payload_len=PAYLOAD_LEN),
@@ -126,11 +132,41 @@ def step_calls(size: int, seed: int) -> dict[str, Callable[[], object]]:
         "R decode": lambda: scheme_r.decode(distribution, step_key, behavior_r, payload_len=PAYLOAD_LEN),
         "Session.choose, F": lambda: session_f.choose(masses),
         "Session.choose, R": lambda: session_r.choose(masses),
-        "Decider.decide, R, no model": lambda: decider.decide(names, "What next?"),
-        "the same, and logged": lambda: logging.decide(names, "What next?"),
         "record to JSON": record.to_json,
         "record from JSON": lambda: StepRecord.from_json(line),
     }
+
+
+def logged_calls(size: int, seed: int, folder: Path, opened: ExitStack) -> dict[str, Callable[[], object]]:
+    """Whole steps, with the record in a file: of an agent that has its list, that is given one by a model, and that
+    samples its model's replies. Models cost nothing here."""
+    rng = generator(seed, NAME, size, "logged")
+    key, payload = random_key(rng), rng.getrandbits(PAYLOAD_LEN)
+    masses = named(dirichlet(rng, 1.0, size))
+    names = list(masses)
+    folder.mkdir()
+
+    def marker(scheme: str) -> Embedder:
+        return Embedder(key, payload, payload_len=PAYLOAD_LEN, scheme=scheme)
+
+    def chosen(scheme: str) -> Callable[[], object]:
+        session = marker(scheme).session()
+        log = opened.enter_context(LogWriter(folder / f"choose-{scheme}.jsonl"))
+        return lambda: log.write(session.choose(masses).record)
+
+    given = opened.enter_context(Decider(marker("R"), _Given(masses), folder / "given.jsonl"))
+    sampled = opened.enter_context(Decider(marker("R"), Proposals(at_once=False), folder / "sampled.jsonl"))
+    replies = cycle(rng.choices(names, weights=list(masses.values()), k=REPLIES))
+    return {
+        "Session.choose, F, logged": chosen("F"),
+        "Session.choose, R, logged": chosen("R"),
+        "Decider.decide, R, logged": lambda: given.decide(names, "What next?"),
+        "Decider.propose, R, 4 samples, logged": lambda: sampled.propose(lambda: next(replies), _read_call, names),
+    }
+
+
+def _read_call(reply: str) -> list[ToolCall]:
+    return [ToolCall(reply)]
 
 
 class _Given:
@@ -252,8 +288,10 @@ def _step_table(by_size: dict[int, dict[str, float]], hash_us: float) -> Table:
     note = (
         f"Microseconds, and in brackets multiples of one keyed hash of 32 bytes ({hash_us:.2f} us). Fastest of several "
         f"rounds, one thread, payload of {PAYLOAD_LEN} bits, a flat random list (Dirichlet 1), and for F a bin of "
-        "more than half of it. R decode reads the whole set of 256 symbols. Session.choose quantises too. "
-        "Decider.decide is all that AgentMark adds to a step beside the call of the model; logged to the null device."
+        "more than half of it. R decode reads the whole set of 256 symbols. Session.choose quantises too. Logged: the "
+        "record is written to a file as well, which is then all that AgentMark adds to a step beside the calls of the "
+        "model: with Session.choose the agent has its list, with Decider.decide a model states it, and with "
+        "Decider.propose it is the counts of four of the model's replies, one of which the agent is handed."
     )
     return Table("Cost of a step", ["", *[f"n = {size}" for size in by_size]], rows, note)
 

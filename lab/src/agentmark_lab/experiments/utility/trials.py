@@ -100,7 +100,7 @@ def own_plan(plan: Plan, options: Options, environment: str) -> Plan:
 
 
 def claims(played: Played) -> list[Claim]:
-    """For each epsilon: both schemes pass, nobody is wrongly named, and what biases the list fails the same tests."""
+    """For each epsilon: both schemes pass, nobody is wrongly named, and what biases the list does not pass."""
     judged = played.judged
     made = []
     for level in played.plan.levels:
@@ -108,10 +108,9 @@ def claims(played: Played) -> list[Claim]:
         for policy in (F, R):
             made += _mark_claims([one for one in at if one.policy == policy], level, policy)
         made.append(_named_claim(played, level))
-        made += [
-            _control_claim([one for one in at if one.policy == policy], level, policy, aim=_is_small(played))
-            for policy in CONTROLS
-        ]
+        for policy in CONTROLS:
+            of_policy = [one for one in at if one.policy == policy]
+            made += _control_claims(of_policy, level, policy, is_small=_is_small(played))
     return made
 
 
@@ -144,14 +143,23 @@ def _mark_claims(judged: Sequence[Judged], level: Level, policy: str) -> list[Cl
     ]
 
 
-def _control_claim(judged: Sequence[Judged], level: Level, policy: str, *, aim: bool) -> Claim:
-    """That the tests can fail: of the same trials, for what does bias the list."""
-    return Claim(
-        f"epsilon {level.epsilon}: {policy} fails the same tests (by {_reasons(judged)}): "
-        f"{_successes(judged)} points, {_lengths(judged)} steps, {_pairs(judged)}.",
-        not any(one.passes for one in judged),
-        aim=aim,
-    )
+def _control_claims(judged: Sequence[Judged], level: Level, policy: str, *, is_small: bool) -> list[Claim]:
+    """That the tests can fail: of the same trials, for what does bias the list. That equivalence is not shown is less
+    than a difference that is seen, and claimed apart."""
+    where, p_values = f"epsilon {level.epsilon}", _sets([f"{one.p_value:.2g}" for one in judged])
+    return [
+        Claim(
+            f"{where}: {policy} does not pass the same tests ({_reasons(judged)}): {_successes(judged)} points, "
+            f"{_lengths(judged)} steps, {_pairs(judged)}.",
+            not any(one.passes for one in judged),
+            aim=is_small,
+        ),
+        Claim(
+            f"{where}: that {policy} changes what the agent does is seen: p = {p_values} (seen below {CUT:g}).",
+            all(one.is_seen for one in judged),
+            aim=True,
+        ),
+    ]
 
 
 def _successes(judged: Sequence[Judged]) -> str:
@@ -167,12 +175,16 @@ def _lengths(judged: Sequence[Judged]) -> str:
 
 
 def _reasons(judged: Sequence[Judged]) -> str:
-    return "; in the second set by ".join(dict.fromkeys([_failed(one) for one in judged]))
+    return "; in the second set ".join(dict.fromkeys([_failed(one) for one in judged]))
 
 
 def _failed(one: Judged) -> str:
-    names = {"success": not one.same_success, "length": not one.same_steps, "change in a task": one.is_seen}
-    return ", ".join([name for name, fails in names.items() if fails]) or "none"
+    names = {
+        "success not shown to be the same": not one.same_success,
+        "length not shown to be the same": not one.same_steps,
+        "a change is seen": one.is_seen,
+    }
+    return ", ".join([name for name, fails in names.items() if fails]) or "it passes"
 
 
 def _sets(texts: Sequence[str]) -> str:
