@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from agentmark_lab.kit.files import made_once, write_whole
+from agentmark_lab.kit.files import folder_made_once, made_once, write_whole
 
 
 def test_a_folder_that_is_removed_meanwhile_is_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -42,3 +42,27 @@ def test_what_is_made_once_is_not_made_again(tmp_path: Path) -> None:
     assert made_once(tmp_path / "x.json", make) == {"a": [1, 2]}
     assert made_once(tmp_path / "x.json", make) == {"a": [1, 2]}
     assert len(made) == 1
+
+
+def test_of_several_that_make_a_folder_at_once_one_counts(tmp_path: Path) -> None:
+    place = tmp_path / "unpacked"
+
+    def fill(folder: Path) -> None:
+        (folder / "mine").write_text("slow")
+        # Meanwhile another process, with a draft of its own, was faster.
+        place.mkdir()
+        (place / "theirs").write_text("fast")
+
+    folder_made_once(place, fill)
+    assert [path.name for path in place.iterdir()] == ["theirs"]
+    assert [path.name for path in tmp_path.iterdir()] == ["unpacked"]
+
+
+def test_a_folder_that_could_not_be_filled_is_not_there(tmp_path: Path) -> None:
+    def fill(folder: Path) -> None:
+        (folder / "half").write_text("")
+        raise OSError("no space left")
+
+    with pytest.raises(OSError, match="no space"):
+        folder_made_once(tmp_path / "unpacked", fill)
+    assert not (tmp_path / "unpacked").exists()

@@ -1,7 +1,8 @@
-"""Files that appear all at once, and what is made once and kept in them for good."""
+"""Files and folders that appear all at once, and what is made once and kept in them for good."""
 
 import json
 import os
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,23 @@ def write_whole(place: Path, content: bytes) -> None:
                 raise
         else:
             return
+
+
+def folder_made_once(place: Path, fill: Callable[[Path], None]) -> None:
+    """A folder that appears with all that is in it, or not at all; of several that make it at once, one counts."""
+    if place.exists():
+        return
+    draft = place.with_suffix(f".partial-{os.getpid()}")
+    shutil.rmtree(draft, ignore_errors=True)
+    draft.mkdir(parents=True)
+    fill(draft)
+    try:
+        draft.rename(place)
+    except OSError:
+        # Another process was faster: its folder is as good.
+        shutil.rmtree(draft)
+        if not place.is_dir():
+            raise
 
 
 def made_once(place: Path, make: Callable[[], Any]) -> Any:

@@ -20,7 +20,6 @@ from agentmark.core.statistics import wilson_interval
 from agentmark.elicit.chat import ChatRequest
 from agentmark.elicit.prompts import transcript
 from agentmark.elicit.situation import Message, Situation
-from agentmark.log.jsonl import LogWriter
 from agentmark.record import StepRecord
 from agentmark.verify.verifier import Verifier
 from agentmark_lab.envs.base import Episode, Task, of_each_group, open_environment
@@ -28,6 +27,7 @@ from agentmark_lab.kit.agent_loop import BASELINE, F, Played, R, chooser_for, en
 from agentmark_lab.kit.draws import generator, random_key
 from agentmark_lab.kit.equivalence import task_interval
 from agentmark_lab.kit.experiment import Cell, Claim, Findings, Table
+from agentmark_lab.kit.files import write_whole
 from agentmark_lab.kit.model_agent import Effort, ElicitedLists, ModelAgent, candidates_of, kept_reply, told
 from agentmark_lab.kit.model_judge import URL_VARIABLE, open_judge
 from agentmark_lab.kit.models import ModelSpec, models_here
@@ -142,12 +142,8 @@ def _lists(chunk: Chunk, run: int) -> ElicitedLists:
 def _archive(folder: Path, outcomes: Sequence[Outcome]) -> None:
     """The logs, as an agent would leave them: POLICY.jsonl beside the lists."""
     for policy in (BASELINE, F, R):
-        path = folder / f"{policy}.jsonl"
-        path.unlink(missing_ok=True)
-        with LogWriter(path) as log:
-            for outcome in outcomes:
-                for record in outcome.records[policy]:
-                    log.write(record)
+        lines = [record.to_json() for outcome in outcomes for record in outcome.records[policy]]
+        write_whole(folder / f"{policy}.jsonl", "".join([f"{line}\n" for line in lines]).encode())
 
 
 def run_chunk(chunk: Chunk) -> Outcome:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from agentmark_lab.kit.data import GET_OASIS, MissingError, imported
-from agentmark_lab.kit.files import made_once
+from agentmark_lab.kit.files import folder_made_once, made_once
 from agentmark_lab.peers.synthid_text import NGRAM_LEN, TOP_K, TextMark, tournament
 
 MODEL = "SmolLM2-135M-Instruct, Q4_1, in bfloat16"
@@ -144,15 +144,15 @@ def load_model(work: Path) -> tuple[Any, Any]:
     transformers.logging.set_verbosity_error()
     transformers.utils.logging.disable_progress_bar()
     kept = work / "smollm2"
-    if not kept.exists():
+
+    def unpack(folder: Path) -> None:
         source = _model_file()
         arguments: dict[str, Any] = {"gguf_file": source.name}
-        model = transformers.AutoModelForCausalLM.from_pretrained(source.parent, dtype=torch.float32, **arguments)
-        tokenizer = transformers.AutoTokenizer.from_pretrained(source.parent, **arguments)
-        draft = kept.with_suffix(".partial")
-        model.save_pretrained(draft)
-        tokenizer.save_pretrained(draft)
-        draft.rename(kept)
+        packed = transformers.AutoModelForCausalLM.from_pretrained(source.parent, dtype=torch.float32, **arguments)
+        packed.save_pretrained(folder)
+        transformers.AutoTokenizer.from_pretrained(source.parent, **arguments).save_pretrained(folder)
+
+    folder_made_once(kept, unpack)
     # What the model was trained in, and the plain way to attend: together twice as fast as the usual ways, measured.
     model = transformers.AutoModelForCausalLM.from_pretrained(kept, dtype=torch.bfloat16, attn_implementation="eager")
     tokenizer = transformers.AutoTokenizer.from_pretrained(kept, padding_side="left")
