@@ -13,8 +13,10 @@ from agentmark_lab.report_headlines import HEADLINES
 HEADER = """# Results
 
 Written by `agentmark lab table` from the files in `results/`; each experiment has a page with all its claims, tables,
-figures and the command that repeats it, in [the lab](lab.md). All but the timings repeat exactly, for the seed fixes
-every key, payload and context. (Models behind a URL have a mind of their own; what they said is kept and read again.)
+figures and the command that repeats it, in [the lab](lab.md). With the code that a page names, all but the timings
+repeat exactly, for the seed fixes every key, payload and context. Some results are [of earlier
+bytes](lab.md#which-bytes-the-results-are-of): with today's code their choices differ. (Language models have a mind of
+their own; what they said is kept, and read again.)
 In short: [does it hurt my agent, and is the identity found?](utility.md)
 
 A *claim* must hold, or the experiment fails. An *aim* may be missed; every one that was is listed
