@@ -9,6 +9,7 @@ from agentmark_lab.catalogue import EXPERIMENTS, GROUPS, Group
 from agentmark_lab.kit.experiment import Cell, Figure, Result, Table
 from agentmark_lab.kit.table_figures import figures_of, overviews
 from agentmark_lab.report_headlines import HEADLINES
+from agentmark_lab.report_utility import filled_in
 
 HEADER = """# Results
 
@@ -22,6 +23,9 @@ In short: [does it hurt my agent, and is the identity found?](utility.md)
 A *claim* must hold, or the experiment fails. An *aim* may be missed; every one that was is listed
 [at the end](#what-fell-short). Where a claim holds, the tables leave out what it says in brackets; its page has it.
 """
+
+# Written by hand, but for its tables.
+UTILITY = "utility.md"
 
 NOTHING_FELL_SHORT = "Nothing: every claim holds, and every aim is met.\n"
 
@@ -44,11 +48,15 @@ def load_results(folder: Path) -> list[Result]:
 
 
 def write_pages(results: Sequence[Result], front: Path) -> list[Path]:
-    """Write the front page, and beside it, in a folder of its name, a page for each result."""
+    """Write the front page, beside it, in a folder of its name, a page for each result, and the tables of the page on
+    utility, where there is one."""
     folder = front.with_suffix("")
     folder.mkdir(parents=True, exist_ok=True)
     pages = {front: render_front(results)}
     pages |= {folder / f"{result.name}.md": render_page(result) for result in results}
+    utility = front.with_name(UTILITY)
+    if utility.is_file():
+        pages[utility] = filled_in(utility.read_text(encoding="utf-8"), results)
     for path, text in pages.items():
         path.write_text(text, encoding="utf-8")
     return list(pages)
