@@ -154,7 +154,8 @@ def utility_table(outcomes: Sequence[Outcome], title: str, note: str) -> Table:
     for epsilon in sorted({outcome.epsilon for outcome in outcomes}):
         at = [outcome for outcome in outcomes if outcome.epsilon == epsilon]
         rows += [_row(at, epsilon, policy) for policy in dict.fromkeys([outcome.policy for outcome in at])]
-    return Table(title, COLUMNS, rows, note)
+    of_those_read = " Bits and entropy of a marked policy are of the same trials, those whose marks were read."
+    return Table(title, COLUMNS, rows, note + of_those_read)
 
 
 def _row(at: Sequence[Outcome], epsilon: float, policy: str) -> list[Cell]:
@@ -180,12 +181,16 @@ def _row(at: Sequence[Outcome], epsilon: float, policy: str) -> list[Cell]:
         f"{fmean(won):.1f}" if won else "",
         f"{sum([o.bits for o in read]) / read_steps:.2f}" if marked else "",
         f"{sum([o.bits for o in read]) / len(read):.1f}" if marked else "",
-        f"{sum([o.entropy for o in mine]) / steps:.2f}",
+        f"{_entropy_a_step(read if marked else mine):.2f}",
         clustered(read, lambda outcome: outcome.unique, scale=1, digits=3) if marked else "",
         clustered(read, lambda outcome: outcome.accepted, scale=1, digits=3) if marked else "",
         f"{100 * sum([o.green_hits for o in read]) / read_steps:.1f}" if policy in (RED_GREEN, BASELINE) else "",
         f"{sum([o.choose_us for o in mine]) / steps:.0f}",
     ]
+
+
+def _entropy_a_step(outcomes: Sequence[Outcome]) -> float:
+    return sum([outcome.entropy for outcome in outcomes]) / sum([outcome.steps for outcome in outcomes])
 
 
 def clustered(outcomes: Sequence[Outcome], value: Callable[[Outcome], float], *, scale: float, digits: int = 1) -> str:
