@@ -56,6 +56,7 @@ GROUPS = (
             "splices": "splices",
             "erasure": "erasure",
             "attacks": "attacks",
+            "forgers": "forgers",
         },
     ),
     Group(

@@ -68,6 +68,10 @@ HEADLINES: dict[str, tuple[str, ...]] = {
         "No attack makes the verifier",
         "can be made to help",
     ),
+    "forgers": (
+        "Told the evidence in bits",
+        "get anywhere",
+    ),
     "erasure": (
         "80% of the records lost",
         "end is cut off",
