@@ -288,7 +288,7 @@ def _untaught_table(untaught: dict[Row, list[Outcome]], lucky: Sequence[Outcome]
             len(found),
             MOST_QUESTIONS,
             len(_asked(found)),
-            f"{MOST_QUESTIONS * row.threshold:.1g}",
+            f"{MOST_QUESTIONS * row.threshold:.2g}",
         ]
         for row, found in untaught.items()
     ]
