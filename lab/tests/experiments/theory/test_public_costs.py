@@ -43,7 +43,7 @@ def test_a_round_times_everything_and_everybody_names_the_identity() -> None:
 
 def test_a_slow_spell_of_the_machine_changes_no_ratio() -> None:
     rounds = [some_round(), some_round(machine=3.0), some_round(machine=10.0)]
-    table = public_costs._findings(rounds, 0, SIZES).tables[0]
+    table = public_costs._findings(rounds, 300, 0, SIZES).tables[0]
     assert [CHOOSE, "F", "90", "540", "6.0 (6.0 to 6.0)"] in table.rows
     assert [PLAIN, "-", "-", "12000", "10.0 (10.0 to 10.0)"] in table.rows
 
@@ -54,14 +54,14 @@ def test_the_spread_is_the_middle_half() -> None:
 
 def test_each_claim_can_fail() -> None:
     rounds = [some_round(), some_round()]
-    assert all(claim.holds for claim in public_costs._findings(rounds, 0, SIZES).claims)
+    assert all(claim.holds for claim in public_costs._findings(rounds, 300, 0, SIZES).claims)
     slow, near = [some_round(times_as_much=11.0)] * 2, [some_round(plain=800.0)] * 2
     for number, found in enumerate(
         (
-            public_costs._findings(rounds, 1, SIZES),
-            public_costs._findings(rounds, 0, Sizes(12, 500.0, 1400.0, 2300.0)),
-            public_costs._findings(slow, 0, SIZES),
-            public_costs._findings(near, 0, SIZES),
+            public_costs._findings(rounds, 300, 1, SIZES),
+            public_costs._findings(rounds, 300, 0, Sizes(12, 500.0, 1400.0, 2300.0)),
+            public_costs._findings(slow, 300, 0, SIZES),
+            public_costs._findings(near, 300, 0, SIZES),
         )
     ):
         assert [claim.holds for claim in found.claims] == [i != number for i in range(4)]

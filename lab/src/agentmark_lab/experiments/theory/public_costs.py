@@ -111,7 +111,7 @@ def run(options: Options, progress: Progress) -> Findings:
         rounds.append(times)
         wrong += len([verdict for verdict in verdicts if verdict.payload != PAYLOAD])
     key = MarkingKey(rng.randbytes(32))
-    return _findings(rounds, wrong, sizes(marked_log(key, "R", lists[:REPORTED]), key))
+    return _findings(rounds, len(lists), wrong, sizes(marked_log(key, "R", lists[:REPORTED]), key))
 
 
 # What is timed -------------------------------------------------------------------------------------------------------
@@ -217,7 +217,7 @@ def _ratio(rounds: Sequence[Times], above: Timed, below: Timed) -> Spread:
     return Spread.of([times[above] / times[below] for times in rounds])
 
 
-def _findings(rounds: Sequence[Times], wrong: int, found: Sizes) -> Findings:
+def _findings(rounds: Sequence[Times], steps: int, wrong: int, found: Sizes) -> Findings:
     choosing = {s: _ratio(rounds, Timed(CHOOSE, s, MARKING), Timed(CHOOSE, s, SHARED)) for s in ("F", "R")}
     plain = _ratio(rounds, Timed(PLAIN, "", MARKING), Timed(CHECK, "", MARKING))
     claims = [
@@ -259,10 +259,10 @@ def _findings(rounds: Sequence[Times], wrong: int, found: Sizes) -> Findings:
             for times in rounds
         ]
     }
-    return Findings(claims, [_costs_table(rounds), sizes_table], data)
+    return Findings(claims, [_costs_table(rounds, steps), sizes_table], data)
 
 
-def _costs_table(rounds: Sequence[Times]) -> Table:
+def _costs_table(rounds: Sequence[Times], steps: int) -> Table:
     rows: list[list[Cell]] = []
     for timed in [timed for timed in rounds[0] if timed.key == MARKING]:
         shared = Timed(timed.what, timed.scheme, SHARED)
@@ -273,11 +273,11 @@ def _costs_table(rounds: Sequence[Times]) -> Table:
             ratio = str(_ratio(rounds, timed, Timed(CHECK, "", MARKING)))
         rows.append([timed.what, timed.scheme or "-", by_shared, _middle(rounds, timed), ratio])
     note = (
-        f"CPU microseconds a step (a proof in the last two rows), median of {len(rounds)} rounds, one thread. "
-        f"Logs of lists of {OPTIONS} options (Dirichlet 1), a payload of "
-        f"{PAYLOAD_LEN} bits, and the verdict on a claim. Every round makes new keys and times each row once, so what "
-        "stands in one row was measured beside one another. Times as much: beside the shared key, and in the last row "
-        "beside pynacl; median over the rounds, in brackets the middle half of them."
+        f"CPU microseconds a step (a proof in the last two rows), median of {len(rounds)} rounds, one thread. Logs of "
+        f"{steps} steps with lists of {OPTIONS} options (Dirichlet 1), a payload of {PAYLOAD_LEN} bits, the verdict on "
+        "a claim. Every round makes new keys and times each row once, so what stands in one row was measured beside "
+        "one another. Times as much: beside the shared key, and in the last row beside pynacl; median over the rounds, "
+        "in brackets the middle half of them."
     )
     return Table("CPU time of a step", ["what", "scheme", SHARED, MARKING, "times as much"], rows, note)
 
