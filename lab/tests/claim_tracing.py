@@ -4,6 +4,9 @@
     page = "README.md"
     text = "names {98} % of them"  as it stands there, each figure in braces
     from = ["..."]                 for each figure, where it is now
+    [[other]]                      a text whose numbers are no measurements, and why
+    [[page_pattern]]               the same for all of a page that is like a pattern
+    [[everywhere]]                 the same on every page
 
 A place is one of these. Names of tables may be cut short, cells are chosen with * and |, and `#2` is the second number
 of what is found there; before it may stand `min of`, `max of`, `count of`, behind it `times 100`. `A over B` is the
@@ -124,6 +127,21 @@ class Other:
         return found
 
 
+@dataclass(frozen=True, slots=True)
+class PagePattern:
+    """Numbers of one kind on one page, such as the paper's own, that are no measurements, and why."""
+
+    page: str
+    pattern: str
+    why: str
+
+    def spans(self) -> list[tuple[int, int]]:
+        found = [match.span() for match in re.finditer(self.pattern, page_text(self.page), flags=re.MULTILINE)]
+        if not found:
+            raise ValueError(f"{self.page} has nothing like {self.pattern!r} any more: change lab/claims.toml with it")
+        return found
+
+
 @dataclass(slots=True)
 class Table:
     """The whole table."""
@@ -132,6 +150,7 @@ class Table:
     left_out: dict[str, str]
     claims: list[Traced] = field(default_factory=list)
     others: list[Other] = field(default_factory=list)
+    page_patterns: list[PagePattern] = field(default_factory=list)
     everywhere: list[str] = field(default_factory=list)
 
     @classmethod
@@ -140,13 +159,15 @@ class Table:
         table = cls(content["pages"], content["left_out"])
         table.claims = [Traced(c["page"], c["text"], c["from"], c.get("off")) for c in content["claim"]]
         table.others = [Other(o["page"], o["text"], o["why"]) for o in content["other"]]
+        table.page_patterns = [PagePattern(p["page"], p["pattern"], p["why"]) for p in content["page_pattern"]]
         table.everywhere = [pattern["pattern"] for pattern in content["everywhere"]]
         return table
 
     def untraced(self, page: str) -> list[str]:
         """Figures of a page that nothing answers for, each with its line and its surroundings."""
         text = page_text(page)
-        spans = [span for entry in (*self.claims, *self.others) if entry.page == page for span in entry.spans()]
+        entries = (*self.claims, *self.others, *self.page_patterns)
+        spans = [span for entry in entries if entry.page == page for span in entry.spans()]
         for pattern in self.everywhere:
             spans += [match.span() for match in re.finditer(pattern, text, flags=re.MULTILINE)]
         return [

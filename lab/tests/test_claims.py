@@ -4,7 +4,7 @@ from pathlib import Path
 
 import claim_tracing
 import pytest
-from claim_tracing import ROOT, Table, Traced, found_at
+from claim_tracing import ROOT, PagePattern, Table, Traced, found_at
 
 TABLE = Table.load()
 
@@ -31,7 +31,7 @@ def test_no_page_is_forgotten() -> None:
 
 
 def test_every_other_number_has_a_reason() -> None:
-    assert all(other.why for other in TABLE.others)
+    assert all(entry.why for entry in (*TABLE.others, *TABLE.page_patterns))
 
 
 # What the table is read with ------------------------------------------------------------------------------------------
@@ -56,6 +56,16 @@ def test_figures_and_words_are_seen_and_code_is_not(page: str) -> None:
 def test_a_claim_answers_for_what_is_in_its_braces_only(page: str) -> None:
     table = Table([page], {}, claims=[Traced(page, "About {61} % and `12` of [17]", ["nowhere"], None)])
     assert [line.split("'")[1] for line in table.untraced(page)] == ["17", "third", "fifty"]
+
+
+def test_a_pattern_answers_for_what_is_like_it_on_its_page_only(page: str) -> None:
+    table = Table([page], {}, page_patterns=[PagePattern(page, r"\[\d+\]", "notes"), PagePattern("B.md", "61", "else")])
+    assert [line.split("'")[1] for line in table.untraced(page)] == ["61", "third", "fifty"]
+
+
+def test_a_pattern_that_nothing_is_like_any_more_is_named(page: str) -> None:
+    with pytest.raises(ValueError, match="has nothing like"):
+        PagePattern(page, r"Table \d", "places in the paper").spans()
 
 
 def test_a_text_that_is_gone_is_named(page: str) -> None:

@@ -12,8 +12,6 @@ from support import EVEN, marked_log
 
 pytest.importorskip("nacl", reason="the extra `public` is not installed")
 
-import public_grinding
-
 from agentmark.audit.bulk import BulkAudit
 from agentmark.core.context import context_digest, context_fields
 from agentmark.core.errors import StateError
@@ -470,29 +468,6 @@ def test_keeping_steps_back_only_lowers_the_evidence() -> None:
     assert judged(log, chosen).evidence_bits <= max(everything, 0.0)
     assert not judged(log, chosen).accepted
     assert judged(chosen, chosen).evidence_bits > everything, "which the exhibit as others fixed it does not allow"
-
-
-@pytest.mark.slow
-def test_grinding_keys_gains_what_is_paid_for_it() -> None:
-    """The best of 2^k keys, k up to 12, on six logs with a random function and one with the real one.
-
-    Pr[evidence of the best - k >= 8] <= 2^-8 at each of 7 x 13 points by the bound; they depend on each other, and
-    nothing comes near. The gain of a doubling is fitted, and is at most the bit that is paid; by that line a bound of
-    10^-6 takes more than a million keys even if nobody paid for them.
-    """
-    grown = [public_grinding.best_of(random.Random(number), public_grinding.random_function, 12) for number in range(6)]
-    grown.append(public_grinding.best_of(random.Random(15), public_grinding.real_function, 12))
-    assert all(bits - k < 8 for of_log in grown for k, bits in enumerate(of_log))
-    means = [sum(bits) / len(bits) for bits in zip(*grown, strict=True)]
-    begin, slope = public_grinding.fitted(means)
-    assert begin < 0
-    assert 0.5 < slope < 1.1, "a bit for each doubling, less what the mixture of noise rates costs"
-    assert public_grinding.keys_needed((begin, slope)) > 20
-
-
-def test_the_line_through_grown_evidence_is_the_line() -> None:
-    assert public_grinding.fitted([1.0, 1.5, 2.0, 2.5]) == pytest.approx((1.0, 0.5))
-    assert public_grinding.keys_needed((-0.0684, 1.0)) == pytest.approx(20, abs=1e-3)
 
 
 def test_a_registered_key_is_paid_for() -> None:

@@ -31,6 +31,7 @@ GROUPS = (
             "capacity_entropy": "capacity_entropy",
             "counts": "counts",
             "speed": "speed",
+            "public_costs": "public_costs",
         },
     ),
     Group(
@@ -45,6 +46,7 @@ GROUPS = (
             "weaker_views": "weaker_views",
             "identification": "identification",
             "public": "public_claims",
+            "public_grinding": "public_grinding",
         },
     ),
     Group(
@@ -56,6 +58,7 @@ GROUPS = (
             "splices": "splices",
             "erasure": "erasure",
             "attacks": "attacks",
+            "forgers": "forgers",
         },
     ),
     Group(

@@ -32,6 +32,10 @@ HEADLINES: dict[str, tuple[str, ...]] = {
         "F encode",
         "R encode",
     ),
+    "public_costs": (
+        "Choosing",
+        "Checking a proof",
+    ),
     "validity": (
         "accepted more often than the bound",
         "mean e-value",
@@ -64,9 +68,14 @@ HEADLINES: dict[str, tuple[str, ...]] = {
         "Random function: ",
         "It can fail",
     ),
+    "public_grinding": ("A doubling of the keys",),
     "attacks": (
         "No attack makes the verifier",
         "can be made to help",
+    ),
+    "forgers": (
+        "Told the evidence in bits",
+        "get anywhere",
     ),
     "erasure": (
         "80% of the records lost",

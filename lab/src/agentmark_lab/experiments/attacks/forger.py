@@ -9,8 +9,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from random import Random
 
-from agentmark import BehaviorDistribution, StepRecord
+from agentmark.core.distribution import BehaviorDistribution
 from agentmark.core.evidence import Evidence
+from agentmark.record import StepRecord
 
 COIN = BehaviorDistribution.quantise({"heads": 1, "tails": 1})
 SIDES = COIN.behaviors
@@ -19,7 +20,7 @@ SIDES = COIN.behaviors
 Question = Sequence[StepRecord]
 
 
-@dataclass
+@dataclass(slots=True)
 class Forger:
     """Knows what any log shows (key id and payload length), and has its own coins."""
 
