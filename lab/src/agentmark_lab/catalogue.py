@@ -31,6 +31,7 @@ GROUPS = (
             "capacity_entropy": "capacity_entropy",
             "counts": "counts",
             "speed": "speed",
+            "log_costs": "log_costs",
         },
     ),
     Group(

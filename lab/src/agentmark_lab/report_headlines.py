@@ -32,6 +32,10 @@ HEADLINES: dict[str, tuple[str, ...]] = {
         "F encode",
         "R encode",
     ),
+    "log_costs": (
+        "Links, state and checkpoints add",
+        "whose rates are within the default limits",
+    ),
     "validity": (
         "accepted more often than the bound",
         "mean e-value",
