@@ -114,6 +114,7 @@ def measure(scheme: str, steps: int, seed: int, rounds: int) -> Costs:
         say(f"round {number + 1} of {rounds}")
         costs = audited(lines, key, registry, costs)
     assert costs is not None
+    say(f"  {costs.sessions:,} sessions, {costs.phases} phases")
     return costs
 
 
@@ -126,7 +127,6 @@ def audited(lines: Sequence[str], key: SharedKey, registry: Registry, costs: Cos
     answer = audit.run(MeteredCluster(lines, meter), LineSpreader(by=By.SESSION, buckets=buckets))
     driver = time.process_time() - begun - sum(meter.seconds.values())
     if costs is None:
-        say(f"  {answer.summary.sentence} {meter.phases} phases.")
         found = {name: count / len(lines) for name, count in meter.bytes.items()}
         size = sum(map(len, lines)) + len(lines)
         costs = Costs(len(lines), answer.summary.rows, meter.phases, {"input": size / len(lines), **found})
