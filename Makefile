@@ -9,7 +9,7 @@ INSTALL := PIP_CONSTRAINT=constraints.txt PIP_DISABLE_PIP_VERSION_CHECK=1 $(BIN)
 ADAPTERS := $(basename $(notdir $(wildcard tests/adapters/*.txt)))
 ADAPTER_TESTS := $(addprefix test-adapter-,$(ADAPTERS))
 
-.PHONY: help demo test test-slow test-docs test-adapters test-adapters-model $(ADAPTER_TESTS) lab test-lab test-local lab-oasis test-oasis test-logs test-transformers test-scale test-gateway test-gateway-slow test-gateway-clients test-gateway-model bench-gateway bench-store fuzz hostile tenants lint types check bench bench-audit results docs wheel kernel vectors clean
+.PHONY: help demo test test-slow test-docs test-adapters test-adapters-model $(ADAPTER_TESTS) lab test-lab test-local lab-oasis test-oasis test-logs test-transformers test-scale test-gateway test-gateway-slow test-gateway-clients test-gateway-model bench-gateway bench-store bench-scale fuzz hostile tenants lint types check bench bench-audit results docs wheel kernel vectors clean
 
 help:  ## List the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -181,8 +181,11 @@ test-gateway-clients: .venvs/gateway/.ready .venvs/gateway-clients/.ready .venvs
 test-gateway-model: .venvs/gateway/.model .venvs/gateway-clients/.ready  ## A real model behind the gateway: the GGUF file in AGENTMARK_GGUF
 	.venvs/gateway/bin/python -m pytest -s tests/gateway_clients/test_real_model.py
 
-bench-store: .venvs/gateway/.ready  ## How many records a second a store takes, on SQLite and on a PostgreSQL of its own
-	.venvs/gateway/bin/python tools/bench_store.py
+bench-store: .venvs/gateway/.ready  ## Records a second of a store, on SQLite and on a PostgreSQL of its own, into docs/bench-store.md
+	.venvs/gateway/bin/python tools/bench_store.py --write
+
+bench-scale: .venvs/scale/.ready  ## What an audit costs the workers of a cluster, into docs/bench-scale.md
+	.venvs/scale/bin/python tools/bench_scale.py --rounds 3 --write
 
 # With every package that a reader can use, so that no format is left out.
 .venvs/fuzz/.ready: constraints.txt pyproject.toml

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 from bench.logs import Logs, Mix
-from bench_audit import INTRODUCTION, page_with
+from bench.pages import page_with
+from bench_audit import INTRODUCTION
 
 from agentmark import Verifier, read_log
 

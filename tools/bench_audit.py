@@ -29,7 +29,8 @@ from pathlib import Path
 from pstats import Stats
 
 from bench.logs import PAYLOAD_LEN, Logs, Mix
-from bench.measure import Cost, Spread, commit, interleaved, machine, run
+from bench.measure import Cost, Spread, commit, interleaved, run
+from bench.pages import Table, measured_on, page_with, say
 
 from agentmark import BehaviorDistribution, Embedder, Registry, SharedKey, StepRecord, Verifier
 from agentmark.audit.bulk import BulkAudit
@@ -84,28 +85,6 @@ class Setting:
         compared = logs.check()
         say(f"  {logs.written:,} written; {compared} compared with what the Embedder chooses")
         return logs
-
-
-class Table:
-    """A table of Markdown, with a title and what it shows."""
-
-    def __init__(self, title: str, said: str, *columns: str) -> None:
-        self.title = title
-        self._said = said
-        self._rows = [columns]
-
-    def add(self, *cells: object) -> None:
-        self._rows.append(tuple(map(str, cells)))
-        say("  " + " | ".join(map(str, cells)))
-
-    def section(self, measured: str) -> str:
-        head, *rows = [f"| {' | '.join(cells)} |" for cells in self._rows]
-        rule = "|" + "---|" * len(self._rows[0])
-        return "\n".join([f"## {self.title}", "", self._said, "", head, rule, *rows, "", measured, ""])
-
-
-def say(sentence: str) -> None:
-    print(sentence, file=sys.stderr, flush=True)
 
 
 # The parts -----------------------------------------------------------------------------------------------------------
@@ -553,17 +532,6 @@ Written by `make bench-audit`. The logs are made for it (`tools/bench/logs.py`):
 within a row or a column were measured in turns. Numbers are medians, with the least and the most of the rounds in
 brackets.
 """
-HEADING = "## "
-
-
-def page_with(text: str, sections: Sequence[str]) -> str:
-    """The page, in which these sections stand in the place of those with their titles. New ones come behind."""
-    head, *old = text.split(f"\n{HEADING}")
-    kept = {section.partition("\n")[0]: section.rstrip() for section in old}
-    for section in sections:
-        content = section.removeprefix(HEADING).rstrip()
-        kept[content.partition("\n")[0]] = content
-    return "".join([head.rstrip(), "\n", *[f"\n{HEADING}{section}\n" for section in kept.values()]])
 
 
 def main() -> int:
@@ -581,7 +549,6 @@ def main() -> int:
     unknown = [name for name in options.parts if name not in PARTS]
     if unknown:
         parser.error(f"{', '.join(unknown)}: not a part; there are {', '.join(PARTS)}")
-    rounds = "1 round" if options.rounds == 1 else f"{options.rounds} rounds"
     if options.work is not None:
         options.work.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=options.work) as scratch:
@@ -589,7 +556,7 @@ def main() -> int:
             work=Path(scratch), seed=options.seed, rounds=options.rounds, size=options.size, earlier=options.earlier
         )
         for name in options.parts or PARTS:
-            measured = f"Measured on {machine()}. Seed {options.seed}, {rounds}; commit {commit()}."
+            measured = measured_on(options.seed, options.rounds)
             sections = [table.section(measured) for table in PARTS[name](setting)]
             print("\n".join(sections), flush=True)
             # Part by part: what follows may take hours.

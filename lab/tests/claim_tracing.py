@@ -4,18 +4,23 @@
     page = "README.md"
     text = "names {98} % of them"  as it stands there, each figure in braces
     from = ["..."]                 for each figure, where it is now
-    [[other]]                      a text whose numbers are no measurements, and why
-    [[page_pattern]]               the same for all of a page that is like a pattern
+
+    [[other]]                      numbers that are no measurements, with `text` as it stands there, or with a
+    page = "docs/chain.md"         `pattern`: a regular expression for many of the page, in which ^ and $ are those of
+    pattern = 'at most [0-9]+'     a line
+    why = "limits"
+
     [[everywhere]]                 the same on every page
 
-A place is one of these. Names of tables may be cut short, cells are chosen with * and |, and `#2` is the second number
-of what is found there; before it may stand `min of`, `max of`, `count of`, behind it `times 100`. `A over B` is the
-ratio of two places, and `A over B minus from 1` how much less A is.
+A place is one of these. Names of tables may be cut short, cells and columns are chosen with * and |, and `#2` is the
+second number of what is found there; before it may stand `min of`, `max of`, `count of`, behind it `times 100`.
+`A over B` is the ratio of two places, and `A over B minus from 1` how much less A is.
 
     RESULT / TABLE / COLUMN=CELL; COLUMN=CELL / COLUMN
     RESULT / claims / a part of a claim            (met in place of claims: those that hold)
     RESULT / figure / CURVE / X
     docs/PAGE.md / a part of a line
+    docs/PAGE.md / HEADING / COLUMN=CELL; COLUMN=CELL / COLUMN        (the table under it)
 """
 
 import re
@@ -28,6 +33,7 @@ from pathlib import Path
 from typing import Any
 
 from agentmark_lab.kit.experiment import Result
+from agentmark_lab.kit.experiment import Table as ResultTable
 
 ROOT = Path(__file__).parents[2]
 TABLE = ROOT / "lab" / "claims.toml"
@@ -114,31 +120,21 @@ class Traced:
 
 @dataclass(frozen=True, slots=True)
 class Other:
-    """Numbers that are no measurements, and why."""
-
-    page: str
-    text: str
-    why: str
-
-    def spans(self) -> list[tuple[int, int]]:
-        found = [match.span() for match in re.finditer(re.escape(self.text), page_text(self.page))]
-        if not found:
-            raise ValueError(f"{self.page} does not say {self.text!r} any more: change lab/claims.toml with it")
-        return found
-
-
-@dataclass(frozen=True, slots=True)
-class PagePattern:
-    """Numbers of one kind on one page, such as the paper's own, that are no measurements, and why."""
+    """Numbers that are no measurements, and why. `pattern` is a regular expression."""
 
     page: str
     pattern: str
     why: str
 
+    @classmethod
+    def of(cls, entry: dict[str, str]) -> "Other":
+        pattern = re.escape(entry["text"]) if "text" in entry else entry["pattern"]
+        return cls(entry["page"], pattern, entry["why"])
+
     def spans(self) -> list[tuple[int, int]]:
         found = [match.span() for match in re.finditer(self.pattern, page_text(self.page), flags=re.MULTILINE)]
         if not found:
-            raise ValueError(f"{self.page} has nothing like {self.pattern!r} any more: change lab/claims.toml with it")
+            raise ValueError(f"{self.page} does not say {self.pattern!r} any more: change lab/claims.toml with it")
         return found
 
 
@@ -150,7 +146,6 @@ class Table:
     left_out: dict[str, str]
     claims: list[Traced] = field(default_factory=list)
     others: list[Other] = field(default_factory=list)
-    page_patterns: list[PagePattern] = field(default_factory=list)
     everywhere: list[str] = field(default_factory=list)
 
     @classmethod
@@ -158,15 +153,14 @@ class Table:
         content: dict[str, Any] = tomllib.loads(path.read_text(encoding="utf-8"))
         table = cls(content["pages"], content["left_out"])
         table.claims = [Traced(c["page"], c["text"], c["from"], c.get("off")) for c in content["claim"]]
-        table.others = [Other(o["page"], o["text"], o["why"]) for o in content["other"]]
-        table.page_patterns = [PagePattern(p["page"], p["pattern"], p["why"]) for p in content["page_pattern"]]
+        table.others = [Other.of(entry) for entry in content["other"]]
         table.everywhere = [pattern["pattern"] for pattern in content["everywhere"]]
         return table
 
     def untraced(self, page: str) -> list[str]:
         """Figures of a page that nothing answers for, each with its line and its surroundings."""
         text = page_text(page)
-        entries = (*self.claims, *self.others, *self.page_patterns)
+        entries = (*self.claims, *self.others)
         spans = [span for entry in entries if entry.page == page for span in entry.spans()]
         for pattern in self.everywhere:
             spans += [match.span() for match in re.finditer(pattern, text, flags=re.MULTILINE)]
@@ -227,8 +221,11 @@ def _number(text: str, number: int, place: str) -> float:
 def _texts(path: str) -> list[str]:
     """Everything that is at a place, as text."""
     name, *rest = path.split(" / ")
-    if name.endswith(".md"):
+    is_page = name.endswith(".md")
+    if is_page and len(rest) == 1:
         return _beginning_at(rest[0], page_text(name).splitlines())
+    if is_page:
+        return _cells(_page_tables(name), *rest)
     results = [_result(one) for one in name.split()]
     if rest[0] in ("claims", "met"):
         claims = [claim for result in results for claim in result.claims]
@@ -237,12 +234,17 @@ def _texts(path: str) -> list[str]:
     (result,) = results
     if rest[0] == "figure":
         return [_on_curve(result, rest[1], float(rest[2]))]
-    title, chosen, column = rest
-    exactly = [table for table in result.tables if table.title == title]
-    (table,) = exactly or [table for table in result.tables if table.title.startswith(title)]
+    return _cells(result.tables, *rest)
+
+
+def _cells(tables: list[ResultTable], title: str, chosen: str, column: str) -> list[str]:
+    exactly = [table for table in tables if table.title == title]
+    (table,) = exactly or [table for table in tables if table.title.startswith(title)]
     cells = dict(part.split("=", 1) for part in chosen.split("; ")) if chosen != "*" else {}
     rows = [dict(zip(table.columns, [str(cell) for cell in row], strict=True)) for row in table.rows]
-    return [row[column] for row in rows if all(_is(row[key], wanted) for key, wanted in cells.items())]
+    columns = [column] if column in table.columns else [name for name in table.columns if _is(name, column)]
+    found = [row for row in rows if all(_is(row[key], wanted) for key, wanted in cells.items())]
+    return [row[name] for row in found for name in columns]
 
 
 def _beginning_at(part: str, texts: Iterable[str]) -> list[str]:
@@ -257,6 +259,23 @@ def _is(cell: str, wanted: str) -> bool:
 def _on_curve(result: Result, label: str, x: float) -> str:
     (curve,) = [curve for figure in result.figures for curve in figure.curves if curve.label == label]
     return str(curve.y[curve.x.index(x)])
+
+
+@cache
+def _page_tables(page: str) -> list[ResultTable]:
+    """The tables of a page, each by the heading that it stands under."""
+    tables, title, before = [], "", ""
+    for line in page_text(page).splitlines():
+        if line.startswith("#"):
+            title = line.lstrip("#").strip()
+        elif line.startswith("|"):
+            cells = [cell.strip() for cell in re.split(r"(?<!\\)\|", line.strip()[1:-1])]
+            if not before.startswith("|"):
+                tables.append(ResultTable(title, cells, []))
+            elif not line.startswith("|--"):
+                tables[-1].rows.append([*cells])
+        before = line
+    return tables
 
 
 @cache

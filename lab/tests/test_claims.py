@@ -4,7 +4,7 @@ from pathlib import Path
 
 import claim_tracing
 import pytest
-from claim_tracing import ROOT, PagePattern, Table, Traced, found_at
+from claim_tracing import ROOT, Other, Table, Traced, found_at
 
 TABLE = Table.load()
 
@@ -31,7 +31,7 @@ def test_no_page_is_forgotten() -> None:
 
 
 def test_every_other_number_has_a_reason() -> None:
-    assert all(entry.why for entry in (*TABLE.others, *TABLE.page_patterns))
+    assert all(entry.why for entry in TABLE.others)
 
 
 # What the table is read with ------------------------------------------------------------------------------------------
@@ -43,9 +43,12 @@ def page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
         "About 61 % and `12` of [17](docs/17.md), a third, fifty steps.\n\n```\n99\n```\n", encoding="utf-8"
     )
     monkeypatch.setattr(claim_tracing, "ROOT", tmp_path)
-    claim_tracing.page_text.cache_clear()
+    caches = (claim_tracing.page_text, claim_tracing._page_tables)
+    for cache in caches:
+        cache.cache_clear()
     yield "PAGE.md"
-    claim_tracing.page_text.cache_clear()
+    for cache in caches:
+        cache.cache_clear()
 
 
 def test_figures_and_words_are_seen_and_code_is_not(page: str) -> None:
@@ -56,16 +59,6 @@ def test_figures_and_words_are_seen_and_code_is_not(page: str) -> None:
 def test_a_claim_answers_for_what_is_in_its_braces_only(page: str) -> None:
     table = Table([page], {}, claims=[Traced(page, "About {61} % and `12` of [17]", ["nowhere"], None)])
     assert [line.split("'")[1] for line in table.untraced(page)] == ["17", "third", "fifty"]
-
-
-def test_a_pattern_answers_for_what_is_like_it_on_its_page_only(page: str) -> None:
-    table = Table([page], {}, page_patterns=[PagePattern(page, r"\[\d+\]", "notes"), PagePattern("B.md", "61", "else")])
-    assert [line.split("'")[1] for line in table.untraced(page)] == ["61", "third", "fifty"]
-
-
-def test_a_pattern_that_nothing_is_like_any_more_is_named(page: str) -> None:
-    with pytest.raises(ValueError, match="has nothing like"):
-        PagePattern(page, r"Table \d", "places in the paper").spans()
 
 
 def test_a_text_that_is_gone_is_named(page: str) -> None:
@@ -86,6 +79,29 @@ def test_a_stale_figure_is_told_with_what_its_cell_says_now(page: str, monkeypat
     monkeypatch.setattr(claim_tracing, "found_at", lambda place: 61.4)
     assert Traced(page, "About {61} %", ["a place"], None).stale() == []
     assert Traced(page, "About {61} %", [], None).stale() == ["1 figures, and 0 places"]
+
+
+def test_a_pattern_excuses_what_it_matches_and_nothing_else(page: str) -> None:
+    other = Other.of({"page": page, "pattern": r"\d+ %|f\w+ steps\.$", "why": "limits"})
+    found = Table([page], {}, others=[other]).untraced(page)
+    assert [line.split("'")[1] for line in found] == ["17", "third"]
+    with pytest.raises(ValueError, match="any more"):
+        Other.of({"page": page, "pattern": r"at most \d+", "why": "limits"}).spans()
+    with pytest.raises(ValueError, match="any more"):
+        Other.of({"page": page, "text": r"\d+ %", "why": "a text is no pattern"}).spans()
+
+
+def test_cells_of_a_page_are_looked_up_in_the_table_under_a_heading(page: str) -> None:
+    table = "| name | a \\| b | took |\n|---|---|---|\n| x | 1 |  |\n| y | **2,000 s, 3 MB** | 5 |\n"
+    (claim_tracing.ROOT / page).write_text(f"# First\n\n{table}\n## Second\n\n| name | took |\n|---|---|\n| x | 7 |\n")
+    claim_tracing.page_text.cache_clear()
+    claim_tracing._page_tables.cache_clear()
+    assert found_at(f"{page} / First / name=y / a \\| b #2") == 3
+    assert found_at(f"max of {page} / First / * / a \\| b") == 2000
+    assert found_at(f"{page} / Second / name=x / took") == 7
+    assert found_at(f"min of {page} / First / name=y / a*|took") == 5
+    with pytest.raises(LookupError, match="has no number"):
+        found_at(f"{page} / First / name=x / took")
 
 
 def test_places_are_looked_up_in_results_and_pages() -> None:

@@ -1,1 +1,1 @@
-"""What `tools/bench_audit.py` measures with: logs of any size, and what a command costs."""
+"""What the benches measure with: logs of any size, what a command costs, and the pages that they write."""

@@ -32,6 +32,7 @@ GROUPS = (
             "counts": "counts",
             "speed": "speed",
             "public_costs": "public_costs",
+            "log_costs": "log_costs",
         },
     ),
     Group(

@@ -36,6 +36,10 @@ HEADLINES: dict[str, tuple[str, ...]] = {
         "Choosing",
         "Checking a proof",
     ),
+    "log_costs": (
+        "Links, state and checkpoints add",
+        "whose rates are within the default limits",
+    ),
     "validity": (
         "accepted more often than the bound",
         "mean e-value",
