@@ -7,10 +7,11 @@ from typing import Any
 
 from agentmark_lab.kit.agent_loop import CONTROLS, EARLY_STOPPING, POLICIES, F, R
 from agentmark_lab.kit.campaign import Campaign, Outcome, playing_code, run_campaign
-from agentmark_lab.kit.equivalence import clustered, points, span
+from agentmark_lab.kit.equivalence import clustered
 from agentmark_lab.kit.experiment import Cell, Claim, Table
 from agentmark_lab.kit.options import Options, Progress
 from agentmark_lab.kit.plan import Level, Plan
+from agentmark_lab.kit.utility_claims import control_claim, mark_claims
 from agentmark_lab.kit.utility_tests import CUT, Judged, judge, judged_table, power_table
 
 SOURCE = "P_t is a softened expert, not a language model: 1 - epsilon on what it would do, the rest evenly on all else."
@@ -105,11 +106,12 @@ def claims(played: Played) -> list[Claim]:
     made = []
     for level in played.plan.levels:
         at = [one for one in judged if one.level.epsilon == level.epsilon]
+        where = f"epsilon {level.epsilon}"
         for policy in (F, R):
-            made += _mark_claims([one for one in at if one.policy == policy], level, policy)
+            made += mark_claims([one for one in at if one.policy == policy], where, "the baseline")
         made.append(_named_claim(played, level))
         made += [
-            _control_claim([one for one in at if one.policy == policy], level, policy, aim=_is_small(played))
+            control_claim([one for one in at if one.policy == policy], where, aim=_is_small(played))
             for policy in CONTROLS
         ]
     return made
@@ -118,71 +120,6 @@ def claims(played: Played) -> list[Claim]:
 def _is_small(played: Played) -> bool:
     """A quick look, or tasks that nobody planned for: whatever it shows, nothing has failed."""
     return played.quick or bool(played.own)
-
-
-def _mark_claims(judged: Sequence[Judged], level: Level, policy: str) -> list[Claim]:
-    where, pairs = f"epsilon {level.epsilon}", _pairs(judged)
-    p_values = _sets([f"{one.p_value:.2g}" for one in judged])
-    return [
-        Claim(
-            f"{where}: {policy} succeeds as often as the baseline within {100 * level.success.margin:g} points (TOST): "
-            f"{_successes(judged)} points, {pairs}.",
-            all(one.same_success for one in judged),
-            aim=True,
-        ),
-        Claim(
-            f"{where}: {policy} takes as many steps as the baseline within {level.steps.margin:g} (TOST): "
-            f"{_lengths(judged)} steps, {pairs}.",
-            all(one.same_steps for one in judged),
-            aim=True,
-        ),
-        Claim(
-            f"{where}: no task is seen to change under {policy}, neither in success nor in length: p = {p_values} "
-            f"(a difference is seen below {CUT:g}).",
-            not any(one.is_seen for one in judged),
-        ),
-    ]
-
-
-def _control_claim(judged: Sequence[Judged], level: Level, policy: str, *, aim: bool) -> Claim:
-    """That the tests can fail: of the same trials, for what does bias the list."""
-    return Claim(
-        f"epsilon {level.epsilon}: {policy} fails the same tests (by {_reasons(judged)}): "
-        f"{_successes(judged)} points, {_lengths(judged)} steps, {_pairs(judged)}.",
-        not any(one.passes for one in judged),
-        aim=aim,
-    )
-
-
-def _successes(judged: Sequence[Judged]) -> str:
-    return _sets([f"{points(one.success.difference)} (90 % {span(one.success.tost_interval)})" for one in judged])
-
-
-def _lengths(judged: Sequence[Judged]) -> str:
-    texts = []
-    for one in judged:
-        low, high = one.steps.tost_interval.low, one.steps.tost_interval.high
-        texts.append(f"{one.steps.difference:+.2f} (90 % {low:+.2f} to {high:+.2f})")
-    return _sets(texts)
-
-
-def _reasons(judged: Sequence[Judged]) -> str:
-    return "; in the second set by ".join(dict.fromkeys([_failed(one) for one in judged]))
-
-
-def _failed(one: Judged) -> str:
-    names = {"success": not one.same_success, "length": not one.same_steps, "change in a task": one.is_seen}
-    return ", ".join([name for name, fails in names.items() if fails]) or "none"
-
-
-def _sets(texts: Sequence[str]) -> str:
-    """What each set of trials gave."""
-    return texts[0] if len({*texts}) == 1 else " and ".join(texts)
-
-
-def _pairs(judged: Sequence[Judged]) -> str:
-    pairs = judged[0].success.episodes
-    return f"{pairs:,} pairs of episodes" + (" in each of two sets" if len(judged) == 2 else "")
 
 
 def _named_claim(played: Played, level: Level) -> Claim:
