@@ -73,7 +73,7 @@ FOUND = [
 COLUMNS = ["epsilon", "trials", "policy", *FOUND, "verdict"]
 TITLE = "What the mark must pass and a biasing watermark must fail"
 # A margin of steps for which two decimal places are enough.
-_COARSE = 0.05
+_COARSE = 0.04
 PASSES, FAILS = "passes", "**fails**"
 
 

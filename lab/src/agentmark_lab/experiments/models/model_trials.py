@@ -7,7 +7,7 @@ does, and AgentMark-F and -R mark that draw. Red-green and early stopping bend e
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from random import Random
 from typing import Protocol
@@ -276,7 +276,9 @@ def play_one(environment: Environment, task: Task, mind: Mind, policy: Decider) 
     return Played(episode.success, taken, lost, records, lists)
 
 
+@cache
 def environment_of(place: PlannedPlace, work: Path) -> Environment:
+    """Opened once for each process, so that the sets of trials share what it remembers."""
     environment = open_environment(place.environment, work)
     # The expert's part is always the same.
     return HandedOver(environment, place.left, place.spare, seed=1) if place.left else environment
