@@ -24,10 +24,10 @@ def plan() -> ModelPlan:
     return ModelPlan.of("model_utility")
 
 
-def tallies(result: Result, place: str) -> list[dict[str, tuple[int, int, int]]]:
-    """Of each task of a place and each policy: successes, trials and steps."""
+def tallies(result: Result, place: str, trials: str) -> list[dict[str, tuple[int, int, int]]]:
+    """Of each task of a place, in a set of trials, and each policy: successes, trials and steps."""
     found = []
-    for outcome in result.data["outcomes"][place]:
+    for outcome in result.data["outcomes"][place][trials]:
         cells = {policy: text.replace("/", " ").split() for policy, text in outcome["outcomes"].items()}
         found.append({policy: (int(won), int(trials), int(steps)) for policy, (won, trials, steps) in cells.items()})
     return found
@@ -43,10 +43,12 @@ def test_every_policy_played_every_planned_trial(result: Result, plan: ModelPlan
     assert [*result.data["outcomes"]] == [f"{plan.model} on {place.title}" for place in plan.places]
     for place in plan.places:
         name = f"{plan.model} on {place.title}"
-        assert [one["task"] for one in result.data["outcomes"][name]] == [task.id for task in place.tasks]
-        for task in tallies(result, name):
-            assert [*task] == list(POLICIES)
-            assert {trials for _, trials, _ in task.values()} == {place.trials}
+        assert [*result.data["outcomes"][name]] == [*plan.sets]
+        for label, outcomes in result.data["outcomes"][name].items():
+            assert [one["task"] for one in outcomes] == [task.id for task in place.tasks]
+            for task in tallies(result, name, label):
+                assert [*task] == list(POLICIES)
+                assert {trials for _, trials, _ in task.values()} == {place.trials}
 
 
 def rows(result: Result) -> list[dict[str, Cell]]:
@@ -55,15 +57,17 @@ def rows(result: Result) -> list[dict[str, Cell]]:
 
 
 def test_the_differences_in_the_table_are_those_of_the_outcomes(result: Result, plan: ModelPlan) -> None:
-    assert len(rows(result)) == len(plan.places) * len(REFERENCES)
+    assert len(rows(result)) == len(plan.places) * len(plan.sets) * len(REFERENCES)
     for row in rows(result):
         policy, reference = str(row["policy"]), str(row["against"])
         assert reference == REFERENCES[policy]
-        tasks = tallies(result, f"{plan.model} on {row['place']}")
+        tasks = tallies(result, f"{plan.model} on {row['place']}", str(row["trials"]))
         success = fmean([task[policy][0] / task[policy][1] - task[reference][0] / task[reference][1] for task in tasks])
         steps = fmean([task[policy][2] / task[policy][1] - task[reference][2] / task[reference][1] for task in tasks])
         assert str(row["success, points (90 % interval)"]).startswith(f"{points(success)} (")
-        assert str(row["steps (90 % interval)"]).startswith(f"{steps:+.2f} (")
+        shown = str(row["steps (90 % interval)"]).partition(" ")[0]
+        # To as many places as the table gives.
+        assert shown == f"{steps:+.{len(shown.partition('.')[2])}f}"
 
 
 def test_no_mark_is_told_apart(result: Result) -> None:

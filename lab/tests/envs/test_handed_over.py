@@ -1,6 +1,8 @@
 """The last steps of a task that an expert began."""
 
+from collections.abc import Sequence
 from pathlib import Path
+from random import Random
 
 import pytest
 from agentmark_lab.envs.base import Environment, Task
@@ -78,6 +80,43 @@ def test_the_planned_games_are_two_right_steps_from_their_end(work: Path) -> Non
         assert second == []
         episode.step(first[0])
         assert [leads_on(environment, task, [first[0], last], won=True) for last in episode.behaviors].count(True) == 1
+
+
+def test_what_is_remembered_is_what_the_game_gives(work: Path) -> None:
+    """One planned game, way by way: the expert's part and the agent's steps played anew in the game's own engine,
+    beside an episode that remembers. Every way is gone twice, the second time in another order."""
+    [place] = [one for one in ModelPlan.of("model_utility").places if one.left]
+    houses = opened(place.environment, work)
+    [task] = [task for task in houses.tasks() if task.id == place.tasks[1].id]
+    environment = environment_of(place, work)
+    assert isinstance(environment, HandedOver)
+    rng = Random(5)
+    options = environment.start(task).behaviors
+    [right, *_] = [behavior for behavior in options if leads_on(environment, task, [behavior])]
+    after = [[right, last] for last in seen(environment, task, [right])[2]]
+    # Ways that lose at once, that lose with their last step, and that win.
+    won = [way for way in after if leads_on(environment, task, way, won=True)]
+    ways = [[], [right], *[[first] for first in rng.sample(list(options), 3)], *rng.sample(after, 3), *won]
+    given = [played_anew(houses, task, environment.begun(task), way) for way in ways]
+    assert [seen(environment, task, way) for way in ways] == given
+    assert [seen(environment, task, way) for way in reversed(ways)] == given[::-1]
+    assert [success for *_, success in given].count(True) >= 1
+
+
+def played_anew(
+    houses: Environment, task: Task, begun: Sequence[tuple[str, str]], way: list[str]
+) -> tuple[str, str, tuple[str, ...], bool]:
+    game = houses.start(task, seed=1)
+    for behavior in [*[behavior for behavior, _ in begun], *way]:
+        game.step(behavior)
+    return game.goal, game.observation, tuple(game.behaviors), game.success
+
+
+def seen(environment: Environment, task: Task, way: list[str]) -> tuple[str, str, tuple[str, ...], bool]:
+    episode = environment.start(task, seed=0)
+    for behavior in way:
+        episode.step(behavior)
+    return episode.goal, episode.observation, tuple(episode.behaviors), episode.success
 
 
 def leads_on(environment: Environment, task: Task, taken: list[str], *, won: bool = False) -> bool:

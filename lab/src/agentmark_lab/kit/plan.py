@@ -6,7 +6,7 @@ other source: changing them changes the file, and its digest.
 """
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from itertools import pairwise
@@ -16,6 +16,7 @@ from statistics import NormalDist
 from typing import Any, Self
 
 from agentmark.core.errors import AgentMarkError
+from agentmark.core.statistics import normal_quantile
 from agentmark_lab.kit.stats import student_quantile
 
 FOLDER = Path(__file__).parent.parent / "plans"
@@ -41,6 +42,10 @@ class Measure:
         reach = self.margin * sqrt(pairs) / self.pilot_sd - student_quantile(0.90, tasks - 1)
         return max(0.0, 2 * NormalDist().cdf(reach) - 1)
 
+    def sight(self, effect: float, pairs: int, *, p_value: float) -> float:
+        """The chance that so many pairs show an effect of this size, by a p-value below this one."""
+        return NormalDist().cdf(abs(effect) * sqrt(pairs) / self.pilot_sd - normal_quantile(1 - p_value))
+
 
 @dataclass(frozen=True, slots=True)
 class Level:
@@ -52,17 +57,20 @@ class Level:
     success: Measure
     steps: Measure
 
+    @property
+    def margins(self) -> dict[str, float]:
+        """As a result quotes them."""
+        return {"success_margin": self.success.margin, "steps_margin": self.steps.margin}
+
 
 @dataclass(frozen=True, slots=True)
-class Plan:
-    """`sets`: the first seed of each set of trials, by its name. Sets share no seed, and each is judged by itself."""
+class Stated:
+    """What every plan states. `sets`: the first seed of each set of trials, by its name. Sets share no seed, and each
+    is judged by itself. Whoever plans more says what it is, and how much of it is played."""
 
     name: str
     digest: str
-    environments: tuple[str, ...]
-    tasks: int
     sets: dict[str, int]
-    levels: tuple[Level, ...]
     stopping: str
     pilot: str
 
@@ -76,12 +84,10 @@ class Plan:
             plan = cls(
                 name=name,
                 digest=sha256(source).hexdigest(),
-                environments=tuple(stated["environments"]),
-                tasks=int(stated["tasks"]),
                 sets={str(label): int(seed) for label, seed in stated["sets"].items()},
-                levels=tuple([_level(level) for level in stated["level"]]),
                 stopping=str(stated["stopping"]),
                 pilot=str(stated["pilot"]),
+                **cls._more(stated),
             )
         except OSError as error:
             raise PlanError(place, f"cannot be read: {error.strerror}") from None
@@ -90,49 +96,88 @@ class Plan:
         plan._check(place)
         return plan
 
+    @classmethod
+    def _more(cls, stated: Mapping[str, Any]) -> dict[str, Any]:
+        """The fields that a plan of this kind has besides."""
+        raise NotImplementedError
+
+    def _compared(self) -> Sequence[Level]:
+        """Every setting, with its trials."""
+        raise NotImplementedError
+
+    def _seeds_of_a_set(self) -> int:
+        raise NotImplementedError
+
+    def _trials(self) -> str:
+        """How many of what, for a sentence."""
+        raise NotImplementedError
+
     def _check(self, place: Path) -> None:
-        longest = max([level.trials for level in self.levels], default=0)
+        taken = self._seeds_of_a_set()
         seeds = sorted(self.sets.values())
-        if longest < 1 or not seeds:
+        if min([level.trials for level in self._compared()], default=0) < 1 or not seeds:
             raise PlanError(place, "plans no trial")
-        if any(after - before < longest for before, after in pairwise(seeds)):
-            raise PlanError(place, f"its sets share seeds: {seeds} with {longest} trials each")
-        if any(level.read > level.trials for level in self.levels):
+        if any(after - before < taken for before, after in pairwise(seeds)):
+            raise PlanError(place, f"its sets share seeds: {seeds} with {taken} each")
+        if any(level.read > level.trials for level in self._compared()):
             raise PlanError(place, "reads more trials than it plays")
 
-    def seeds(self, label: str, level: Level, *, seed: int) -> range:
-        """The seeds of a set of trials; `seed` moves all of them, and 1 is the plan itself."""
-        first = self.sets[label] + seed - 1
-        return range(first, first + level.trials)
+    @property
+    def file(self) -> str:
+        return f"lab/src/agentmark_lab/plans/{self.name}.toml"
+
+    def first_seed(self, label: str, *, seed: int) -> int:
+        """Of a set of trials; `seed` moves all sets, and 1 is the plan itself."""
+        return self.sets[label] + seed - 1
 
     @property
     def sentence(self) -> str:
         """For the note of a table: what was planned, and where it stands."""
-        trials = "; ".join([f"epsilon {level.epsilon}: {level.trials}" for level in self.levels])
         return (
-            f"Planned before it was played: `lab/src/agentmark_lab/plans/{self.name}.toml` (SHA-256 {self.digest}). "
-            f"Trials of every task under every policy, in each of {len(self.sets)} sets with seeds of their own: "
-            f"{trials}. {self.stopping}"
+            f"Planned before it was played: `{self.file}` (SHA-256 {self.digest}). Trials of every task under every "
+            f"policy, in each of {len(self.sets)} sets with seeds of their own: {self._trials()}. {self.stopping}"
         )
+
+    def quoted(self, more: Mapping[str, Any]) -> dict[str, Any]:
+        """As a result quotes it."""
+        return {"file": self.file, "sha256": self.digest, "sets": self.sets, "stopping": self.stopping, **more}
+
+
+@dataclass(frozen=True, slots=True)
+class Plan(Stated):
+    """What an expert plays, at several levels of what it leaves to chance."""
+
+    environments: tuple[str, ...]
+    tasks: int
+    levels: tuple[Level, ...]
+
+    @classmethod
+    def _more(cls, stated: Mapping[str, Any]) -> dict[str, Any]:
+        return {
+            "environments": tuple(stated["environments"]),
+            "tasks": int(stated["tasks"]),
+            "levels": tuple([_level(level) for level in stated["level"]]),
+        }
+
+    def _compared(self) -> Sequence[Level]:
+        return self.levels
+
+    def _seeds_of_a_set(self) -> int:
+        return max([level.trials for level in self.levels], default=0)
+
+    def _trials(self) -> str:
+        return "; ".join([f"epsilon {level.epsilon}: {level.trials}" for level in self.levels])
+
+    def seeds(self, label: str, level: Level, *, seed: int) -> range:
+        """The seeds of a set of trials."""
+        first = self.first_seed(label, seed=seed)
+        return range(first, first + level.trials)
 
     @property
     def data(self) -> dict[str, Any]:
-        """As a result quotes it."""
-        return {
-            "file": f"lab/src/agentmark_lab/plans/{self.name}.toml",
-            "sha256": self.digest,
-            "sets": self.sets,
-            "stopping": self.stopping,
-            "levels": [
-                {
-                    "epsilon": level.epsilon,
-                    "trials": level.trials,
-                    "success_margin": level.success.margin,
-                    "steps_margin": level.steps.margin,
-                }
-                for level in self.levels
-            ],
-        }
+        return self.quoted(
+            {"levels": [{"epsilon": level.epsilon, "trials": level.trials, **level.margins} for level in self.levels]}
+        )
 
 
 def _level(stated: Mapping[str, Any]) -> Level:
@@ -140,10 +185,10 @@ def _level(stated: Mapping[str, Any]) -> Level:
         epsilon=float(stated["epsilon"]),
         trials=int(stated["trials"]),
         read=int(stated["read"]),
-        success=_measure(stated["success"]),
-        steps=_measure(stated["steps"]),
+        success=measure_of(stated["success"]),
+        steps=measure_of(stated["steps"]),
     )
 
 
-def _measure(stated: Mapping[str, Any]) -> Measure:
+def measure_of(stated: Mapping[str, Any]) -> Measure:
     return Measure(float(stated["margin"]), float(stated["pilot_sd"]))

@@ -61,10 +61,7 @@ def judge(outcomes: Sequence[Outcome], policy: str, level: Level, label: str) ->
     return Judged(label, level, policy, success, steps, p_values)
 
 
-COLUMNS = [
-    "epsilon",
-    "trials",
-    "policy",
+FOUND = [
     "pairs of episodes",
     "success, points (90 % interval)",
     "same success",
@@ -72,36 +69,43 @@ COLUMNS = [
     "same length",
     "p, nothing changes",
     "smallest of four",
-    "verdict",
 ]
+COLUMNS = ["epsilon", "trials", "policy", *FOUND, "verdict"]
+TITLE = "What the mark must pass and a biasing watermark must fail"
+# A margin of steps for which two decimal places are enough.
+_COARSE = 0.04
 PASSES, FAILS = "passes", "**fails**"
 
 
 def judged_table(judged: Sequence[Judged], note: str) -> Table:
     """Every policy under the same tests, with the same trials."""
-    title = "What the mark must pass and a biasing watermark must fail"
-    return Table(title, COLUMNS, [_row(one) for one in judged], note)
+    return Table(TITLE, COLUMNS, [_row(one) for one in judged], note)
 
 
 def _row(one: Judged) -> list[Cell]:
+    return [str(one.level.epsilon), one.label, one.policy, *found_cells(one), verdict(one)]
+
+
+def found_cells(one: Judged) -> list[Cell]:
+    """What the tests found, in the columns `FOUND`."""
     return [
-        str(one.level.epsilon),
-        one.label,
-        one.policy,
         one.success.episodes,
         f"{points(one.success.difference)} ({span(one.success.tost_interval)})",
         _shown(one.same_success, f"within {100 * one.level.success.margin:g} points"),
-        steps_text(one.steps),
+        steps_text(one),
         _shown(one.same_steps, f"within {one.level.steps.margin:g} steps"),
         f"{one.p_value:.2g}",
         min(one.p_values, key=lambda name: one.p_values[name]),
-        verdict(one),
     ]
 
 
-def steps_text(found: Comparison) -> str:
-    interval = found.tost_interval
-    return f"{found.difference:+.2f} ({interval.low:+.2f} to {interval.high:+.2f})"
+def steps_text(one: Judged, level: str = "") -> str:
+    """The difference in length, to a place that its margin can be told from."""
+    found, places = one.steps, 2 if one.level.steps.margin >= _COARSE else 3
+    difference, low, high = [
+        f"{value:+.{places}f}" for value in (found.difference, found.tost_interval.low, found.tost_interval.high)
+    ]
+    return f"{difference} ({level}{low} to {high})"
 
 
 def _shown(is_shown: bool, what: str) -> str:

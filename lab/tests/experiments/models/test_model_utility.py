@@ -1,5 +1,7 @@
 """Many episodes on what a model said once: its lists, its replies, and who can be told apart."""
 
+import threading
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from random import Random
@@ -7,11 +9,19 @@ from random import Random
 import pytest
 from agentmark_lab.envs import base
 from agentmark_lab.envs.base import Task, open_environment
-from agentmark_lab.experiments.models import model_utility
-from agentmark_lab.experiments.models.asked_once import AskedOnce, name_in, request, told_of_calls, told_of_latest
+from agentmark_lab.experiments.models import asked_once, model_utility
+from agentmark_lab.experiments.models.asked_once import (
+    AskedOnce,
+    name_in,
+    request,
+    told_of,
+    told_of_calls,
+    told_of_latest,
+)
 from agentmark_lab.experiments.models.model_judging import (
     OfTheseTasks,
     PlayedPlace,
+    PlayedSet,
     compared,
     judge,
     read_back,
@@ -33,11 +43,13 @@ from agentmark_lab.experiments.models.model_trials import (
 )
 from agentmark_lab.kit.agent_loop import BASELINE, RED_GREEN
 from agentmark_lab.kit.data import MissingError
-from agentmark_lab.kit.experiment import perform
+from agentmark_lab.kit.experiment import Result, perform
 from agentmark_lab.kit.model_agent import Effort
 from agentmark_lab.kit.models import ModelSpec
 from agentmark_lab.kit.options import ModelChoice, Options
-from agentmark_lab.kit.plan import Measure, PlanError
+from agentmark_lab.kit.plan import FOLDER, Measure, PlanError
+from agentmark_lab.kit.utility_claims import control_claims, mark_claims
+from agentmark_lab.kit.utility_tests import CUT
 from corridors import Corridor, Corridors
 from lab_support import silent
 from scipy import stats as scipy_stats
@@ -58,10 +70,24 @@ PLACE = PlannedPlace(
     read=20,
     success=Measure(0.1, 0.7),
     steps=Measure(1.0, 8.0),
+    bent=0.1,
     left=0,
     spare=0,
 )
-PLAN = ModelPlan("model_utility", "abc", "m", 20, 4, 2, 10, (PLACE,), "All are played.", "none.")
+PLAN = ModelPlan(
+    name="model_utility",
+    digest="abc",
+    sets={"first": 101, "second": 201},
+    stopping="All are played.",
+    pilot="none.",
+    model="m",
+    replies=20,
+    samples=4,
+    runs=2,
+    pairs=10,
+    places=(PLACE,),
+    choice="all there are.",
+)
 MODEL = ModelSpec("m", "http://127.0.0.1:1")
 
 
@@ -73,12 +99,18 @@ class Talking:
     def __init__(self) -> None:
         self.situations: list[Situation] = []
         self.asked: list[str] = []
+        # After so many more replies it is out of order.
+        self.left: int | None = None
 
     def elicit(self, situation: Situation) -> Elicitation:
         self.situations.append(situation)
         return Elicitation(method=self.name, model="m", weights=LIST, missing_mass=0.25)
 
     def sampled(self, messages, *, seed: int, max_tokens: int) -> ChatReply:
+        if self.left is not None:
+            if not self.left:
+                raise UpstreamError("m", "out of order")
+            self.left -= 1
         self.asked.append(messages[-1]["content"])
         return ChatReply(text=Random(seed).choice(REPLIES), input_tokens=10, output_tokens=2)
 
@@ -96,8 +128,8 @@ def talking(monkeypatch: pytest.MonkeyPatch) -> Talking:
     return put_in_place(monkeypatch)
 
 
-def chunk(work: Path, task: str = "corridor-0") -> Chunk:
-    return Chunk(MODEL, PLAN, PLACE, Task(task, "C0"), seed=1, work=work)
+def chunk(work: Path, task: str = "corridor-0", seed: int = 1) -> Chunk:
+    return Chunk(MODEL, PLAN, PLACE, Task(task, "C0"), seed=seed, work=work)
 
 
 @pytest.fixture(scope="module")
@@ -107,7 +139,7 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> PlayedPlace:
     with pytest.MonkeyPatch.context() as monkeypatch:
         put_in_place(monkeypatch)
         chunks = [chunk(work, one.id) for one in PLACE.tasks]
-        return PlayedPlace(MODEL, PLACE, chunks, [run_chunk(one) for one in chunks])
+        return PlayedPlace(MODEL, PLACE, [PlayedSet("first", chunks, [run_chunk(one) for one in chunks])])
 
 
 def test_a_situation_is_asked_once_and_never_again(talking: Talking, tmp_path: Path) -> None:
@@ -128,10 +160,103 @@ def test_a_situation_is_asked_once_and_never_again(talking: Talking, tmp_path: P
     assert {step for pair in outcome.divergences for step in pair} == {0.0}
 
 
+def test_each_set_of_trials_asks_anew_in_orders_of_its_own(
+    monkeypatch: pytest.MonkeyPatch, talking: Talking, tmp_path: Path
+) -> None:
+    seeds: list[str] = []
+    in_fixed_order = asked_once.InFixedOrder
+
+    def noted(open_elicitor, seed: str):
+        seeds.append(seed)
+        return in_fixed_order(open_elicitor, seed)
+
+    monkeypatch.setattr(asked_once, "InFixedOrder", noted)
+    monkeypatch.setattr(ModelPlan, "of", staticmethod(lambda _: replace(PLAN, places=(replace(PLACE, trials=20),))))
+    options = Options(seed=3, work=tmp_path, model=ModelChoice("m", "http://127.0.0.1:1/v1"))
+    result = perform(model_utility, options, silent)
+    # Both runs of both sets, by the set's own seed, which the seed of the run moves.
+    assert {*seeds} == {f"{seed} list {run}" for seed in (103, 203) for run in (0, 1)}
+    orders = {text.partition("Options:")[2] for text in talking.asked}
+    corridor = told_of_latest(Corridor(), [])
+    assert orders == {request(corridor, seed)[-1]["content"].partition("Options:")[2] for seed in (103, 203)}
+    assert len(orders) == 2
+    # Each set has every task; what is shown of both together counts both.
+    [sets] = result.data["outcomes"].values()
+    assert {label: len(found) for label, found in sets.items()} == {"first": 3, "second": 3}
+    assert [row[3] for row in result.tables[0].rows] == [20 * 3 * 2] * len(POLICIES)
+    [verdicts] = [table for table in result.tables if "verdict" in table.columns]
+    assert len(verdicts.rows) == 2 * len(REFERENCES)
+    assert {row[verdicts.columns.index("trials")] for row in verdicts.rows} == {"first", "second"}
+
+
+def test_a_result_does_not_grow_with_the_trials(
+    talking: Talking, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    sizes = []
+    for trials in (8, 80):
+        small = replace(PLACE, trials=trials, read=4)
+        monkeypatch.setattr(ModelPlan, "of", staticmethod(lambda _, small=small: replace(PLAN, places=(small,))))
+        options = Options(work=tmp_path, model=ModelChoice("m", "http://127.0.0.1:1/v1"))
+        sizes.append(perform(model_utility, options, silent).save(tmp_path / "out").stat().st_size)
+    # More digits, and no more.
+    assert sizes[1] < 1.1 * sizes[0]
+
+
+def test_it_is_told_how_far_the_asking_is_while_it_goes_on(tmp_path: Path) -> None:
+    folder, told = tmp_path / "said", []
+    both = threading.Event()
+
+    def heard(message: str) -> None:
+        told.append(message)
+        if "1 lists and given 2 pools" in message:
+            both.set()
+
+    with told_of(folder, heard, "m, ToolBench", every_s=0.01):
+        for place in ("a.json", "replies/b.json", "replies/c.json"):
+            (folder / place).parent.mkdir(parents=True, exist_ok=True)
+            (folder / place).touch()
+        assert both.wait(timeout=30)
+    assert all(message.startswith("m, ToolBench: ") for message in told)
+    # And no more once it has ended.
+    until_then = len(told)
+    both.clear()
+    assert not both.wait(timeout=0.05)
+    assert len(told) == until_then
+
+
+def test_a_run_that_is_interrupted_goes_on_from_what_was_said(
+    talking: Talking, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Whatever the model has said is not asked again: a run that breaks off in the middle asks as much in all as one
+    that does not."""
+    monkeypatch.setattr(ModelPlan, "of", staticmethod(lambda _: replace(PLAN, places=(replace(PLACE, trials=20),))))
+
+    def run(work: Path) -> Result:
+        options = Options(work=work, model=ModelChoice("m", "http://127.0.0.1:1/v1"))
+        return perform(model_utility, options, silent)
+
+    whole = run(tmp_path / "whole")
+    asked, listed = len(talking.asked), len(talking.situations)
+    talking.left = asked // 2
+    with pytest.raises(UpstreamError):
+        run(tmp_path / "broken")
+    talking.left = None
+    again = run(tmp_path / "broken")
+    assert again.data["outcomes"].keys() == whole.data["outcomes"].keys()
+    assert played_outcomes(again) == played_outcomes(whole)
+    # The pool in which it broke off is asked for once more.
+    assert asked <= len(talking.asked) - asked <= asked + PLAN.replies
+    assert len(talking.situations) == 2 * listed
+
+
+def played_outcomes(result: Result) -> list[dict[str, str]]:
+    return [found["outcomes"] for sets in result.data["outcomes"].values() for one in sets.values() for found in one]
+
+
 def test_the_marks_are_not_told_apart_and_what_bends_is(played: PlayedPlace) -> None:
     """H0 of each mark: its episodes are those of its reference. 360 pairs; a false alarm once in a thousand, and the
     seed is fixed. So few pairs do not show the bias of early stopping, which is small."""
-    judged = {policy: judge(played, policy) for policy in REFERENCES}
+    judged = {policy: judge(played, policy)[0] for policy in REFERENCES}
     assert {*MARKED, *BENT} == {*REFERENCES}
     assert not any(judged[policy].is_seen for policy in MARKED)
     assert all(judged[policy].is_seen for policy in (RED_GREEN, PROPOSALS_RED_GREEN))
@@ -157,7 +282,21 @@ def test_logs_of_proposals_and_of_lists_name_their_identity(played: PlayedPlace)
 
 
 def tallied(won: int, count: int = 200) -> Tally:
-    return Tally([i < won for i in range(count)], [2] * count, 0, 0.0, [])
+    return Tally(bytes([i < won for i in range(count)]), bytes([2] * count), 0, 0.0, [])
+
+
+def of_sets(*sets: Sequence[tuple[int, int]], place: PlannedPlace = PLACE) -> PlayedPlace:
+    """Made up: of each task how many of 200 trials are won without what is judged, and with it."""
+
+    def outcome(reference: int, mine: int) -> Outcome:
+        tallies = {policy: tallied(reference if policy in (BASELINE, NO_INDUCTION) else mine) for policy in POLICIES}
+        return Outcome(Task("t", "g"), tallies, 1, Effort(), Effort(), [], [])
+
+    labels = ("first", "second")
+    played = [
+        PlayedSet(label, [], [outcome(*task) for task in tasks]) for label, tasks in zip(labels, sets, strict=False)
+    ]
+    return PlayedPlace(MODEL, place, played)
 
 
 def test_the_interval_is_that_of_trials_within_tasks() -> None:
@@ -175,15 +314,44 @@ def test_the_interval_is_that_of_trials_within_tasks() -> None:
 
 
 def test_a_task_that_changes_is_seen_though_the_mean_is_not() -> None:
-    def outcome(base: int, mine: int) -> Outcome:
-        tallies = {policy: tallied(base if policy in (BASELINE, NO_INDUCTION) else mine) for policy in POLICIES}
-        return Outcome(Task("t", "g"), tallies, 1, Effort(), Effort(), [], [])
-
-    up_and_down = PlayedPlace(MODEL, PLACE, [], [outcome(100, 150), outcome(100, 50)])
-    found = judge(up_and_down, MARKED[0])
+    [found] = judge(of_sets([(100, 150), (100, 50)]), MARKED[0])
     assert found.success.difference == pytest.approx(0)
     assert found.p_values["success"] == 1
     assert found.is_seen
+
+
+def test_each_set_is_judged_by_its_own_trials() -> None:
+    first, second = judge(of_sets([(100, 100)], [(100, 160)]), MARKED[0])
+    assert (first.label, first.success.difference, first.is_seen) == ("first", 0, False)
+    assert (second.label, second.success.difference, second.is_seen) == ("second", pytest.approx(0.3), True)
+
+
+SAME, OTHER = [(100, 100)] * 3, [(100, 160)] * 3
+
+
+@pytest.mark.parametrize(
+    ("sets", "marks_hold", "bent_fail"),
+    [((SAME, SAME), True, False), ((SAME, OTHER), False, False), ((OTHER, OTHER), False, True)],
+)
+def test_a_claim_holds_if_every_set_says_so(
+    sets: tuple[list[tuple[int, int]], ...], marks_hold: bool, bent_fail: bool
+) -> None:
+    """Of a mark that it passes, and of what bends that it does not: one set that says otherwise is enough."""
+    played = of_sets(*sets, place=replace(PLACE, success=Measure(0.15, 0.7)))
+    for policy in MARKED:
+        success, length, change = mark_claims(judge(played, policy), played.where, "the reference")
+        assert (success.holds, length.holds, change.holds) == (marks_hold, True, marks_hold)
+        assert success.text.count("in each of two sets") == 1
+    for policy in BENT:
+        for claim in control_claims(judge(played, policy), played.where, aim=True):
+            assert claim.holds == bent_fail
+
+
+def test_intervals_say_how_likely_they_were_to_show_equality() -> None:
+    found = compared("x", [tallied(100)], [tallied(100)])
+    reach = scipy_stats.norm.cdf(0.15 / found.error - scipy_stats.norm.ppf(0.95))
+    assert found.power(0.15) == pytest.approx(2 * reach - 1)
+    assert compared("x", [tallied(0)], [tallied(0)]).power(0.01) == 1
 
 
 # What is asked -------------------------------------------------------------------------------------------------------
@@ -258,13 +426,28 @@ def test_a_pool_is_kept_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.
 
 
 def test_the_plan_is_complete_and_its_trials_can_show_what_they_are_to_show() -> None:
+    """If there is no difference, equality; and of what bends as little as early stopping did in the pilot, that it is
+    neither equal nor unseen."""
     plan = ModelPlan.of("model_utility")
-    assert plan.sentence.count(plan.digest) == 1
+    assert plan.note.count(plan.digest) == 1
+    assert len(plan.sets) == 2
     for place in plan.places:
         assert all(task.pilot > task.uniform for task in place.tasks)
         assert place.read % place.each == 0
         pairs = place.trials * len(place.tasks)
         assert min([one.power(pairs, len(place.tasks)) for one in (place.success, place.steps)]) >= 0.95
+        # The smallest of four p-values is paid for.
+        assert place.success.sight(place.bent, pairs, p_value=CUT / 4) >= 0.95
+        error = place.success.pilot_sd / pairs**0.5
+        taken_for_equal = scipy_stats.norm.cdf((place.success.margin - place.bent) / error - 1.645)
+        assert taken_for_equal <= 0.05
+
+
+def test_sets_of_trials_share_no_seed(tmp_path: Path) -> None:
+    text = (FOLDER / "model_utility.toml").read_text(encoding="utf-8")
+    (tmp_path / "same.toml").write_text(text.replace("second = 3001", "second = 2001"), encoding="utf-8")
+    with pytest.raises(PlanError, match="share seeds"):
+        ModelPlan.of("same", tmp_path)
 
 
 def test_a_plan_that_is_not_complete_says_so(tmp_path: Path) -> None:

@@ -2,7 +2,9 @@
 it does next, without having been asked for a list. Both are kept by what was asked, for good."""
 
 import json
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from hashlib import sha256
@@ -18,6 +20,7 @@ from agentmark_lab.kit.draws import generator
 from agentmark_lab.kit.files import made_once
 from agentmark_lab.kit.model_agent import Effort, ElicitedLists, InFixedOrder, candidates_of
 from agentmark_lab.kit.models import ModelSpec
+from agentmark_lab.kit.options import Progress
 
 # A reply is a name; the longest of ToolBench take some twenty tokens.
 MAX_REPLY_TOKENS = 24
@@ -29,6 +32,8 @@ _AROUND = " \t\n`\"'.:*_-"
 
 # A step and what came of it.
 Step = tuple[str, str]
+# How often it is told how far the asking is: a model on a busy machine takes half a minute for a list.
+TOLD_EVERY_S = 60.0
 
 
 @dataclass(slots=True)
@@ -78,6 +83,26 @@ class AskedOnce:
             written += reply.output_tokens or 0
         seconds = perf_counter() - start
         return {"replies": replies, "input_tokens": read, "output_tokens": written, "seconds": seconds}
+
+
+@contextmanager
+def told_of(folder: Path, progress: Progress, label: str, *, every_s: float = TOLD_EVERY_S) -> Iterator[None]:
+    """Within, it is told now and then what is kept in this folder. Processes that ask tell nothing themselves; what
+    they have kept is what a run that is interrupted goes on from."""
+    ended = threading.Event()
+
+    def tell() -> None:
+        while not ended.wait(every_s):
+            lists, pools = len([*folder.glob("*.json")]), len([*folder.glob("replies/*.json")])
+            progress(f"{label}: going on; the model has stated {lists} lists and given {pools} pools of replies")
+
+    teller = threading.Thread(target=tell, daemon=True)
+    teller.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        teller.join()
 
 
 def _digest(asked: Sequence[Message], pool_size: int) -> str:

@@ -1,13 +1,10 @@
 """What is going to be played with a language model, written down before: `agentmark_lab/plans/model_utility.toml`."""
 
-import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from hashlib import sha256
-from pathlib import Path
 from typing import Any, Self
 
-from agentmark_lab.kit.plan import FOLDER, Level, Measure, PlanError
+from agentmark_lab.kit.plan import Level, Measure, Stated, measure_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,8 +19,8 @@ class PlannedTask:
 @dataclass(frozen=True, slots=True)
 class PlannedPlace:
     """An environment, its tasks, and what is compared. An identity works on every task so many times (`each`); the
-    first `read` trials are read back. Where `left` is given, an expert plays up to so many steps before its end, and
-    the agent has `spare` more than that."""
+    first `read` trials of each set are read back. `bent`: an effect on success that is to be seen. Where `left` is
+    given, an expert plays up to so many steps before its end, and the agent has `spare` more than that."""
 
     environment: str
     title: str
@@ -33,6 +30,7 @@ class PlannedPlace:
     read: int
     success: Measure
     steps: Measure
+    bent: float
     left: int
     spare: int
 
@@ -48,77 +46,51 @@ class PlannedPlace:
 
 
 @dataclass(frozen=True, slots=True)
-class ModelPlan:
+class ModelPlan(Stated):
     """`replies`: the size of a pool; `samples`: how many replies a decision by proposals draws of it; `runs`: how often
-    every list is asked for; `pairs`: of episodes of different runs, for each task."""
+    every list is asked for; `pairs`: of episodes of different runs, for each task. A set of trials asks the model anew,
+    with options in an order that its seed decides. `choice`: how the tasks were chosen."""
 
-    name: str
-    digest: str
     model: str
     replies: int
     samples: int
     runs: int
     pairs: int
     places: tuple[PlannedPlace, ...]
-    stopping: str
-    pilot: str
+    choice: str
 
     @classmethod
-    def of(cls, name: str, folder: Path = FOLDER) -> Self:
-        place = folder / f"{name}.toml"
-        try:
-            source = place.read_bytes()
-            stated = tomllib.loads(source.decode("utf-8"))
-            return cls(
-                name=name,
-                digest=sha256(source).hexdigest(),
-                model=str(stated["model"]),
-                replies=int(stated["replies"]),
-                samples=int(stated["samples"]),
-                runs=int(stated["runs"]),
-                pairs=int(stated["pairs"]),
-                places=tuple([_place(one) for one in stated["place"]]),
-                stopping=str(stated["stopping"]),
-                pilot=str(stated["pilot"]),
-            )
-        except OSError as error:
-            raise PlanError(place, f"cannot be read: {error.strerror}") from None
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise PlanError(place, f"is not complete: {error!r}") from None
+    def _more(cls, stated: Mapping[str, Any]) -> dict[str, Any]:
+        counts = {name: int(stated[name]) for name in ("replies", "samples", "runs", "pairs")}
+        places = tuple([_place(one) for one in stated["place"]])
+        return {"model": str(stated["model"]), **counts, "places": places, "choice": str(stated["choice"])}
+
+    def _compared(self) -> Sequence[Level]:
+        return [place.level for place in self.places]
+
+    def _seeds_of_a_set(self) -> int:
+        """Its trials are told apart by their number."""
+        return 1
+
+    def _trials(self) -> str:
+        return "; ".join([f"{one.title}, {len(one.tasks)} tasks: {one.trials}" for one in self.places])
 
     def quick(self, *, tasks: int, trials: int, replies: int) -> Self:
-        """The same in small."""
+        """The same in small: the first set alone."""
         places = [replace(one, tasks=one.tasks[:tasks], trials=trials, each=trials, read=trials) for one in self.places]
-        return replace(self, places=tuple(places), replies=replies, pairs=trials)
+        first = next(iter(self.sets))
+        sets = {first: self.sets[first]}
+        return replace(self, sets=sets, places=tuple(places), replies=replies, pairs=trials)
 
     @property
-    def sentence(self) -> str:
-        """For the note of a table."""
-        trials = "; ".join([f"{one.title}: {len(one.tasks)} tasks, {one.trials} trials of each" for one in self.places])
-        return (
-            f"Planned before it was played: `lab/src/agentmark_lab/plans/{self.name}.toml` (SHA-256 {self.digest}). "
-            f"{trials}, under every policy. {self.stopping} The tasks were chosen by a pilot: {self.pilot}"
-        )
+    def note(self) -> str:
+        """How the tasks and the trials came to be."""
+        return f"{self.sentence} The tasks were chosen by an older pilot: {self.choice} The trials: {self.pilot}"
 
     @property
     def data(self) -> dict[str, Any]:
-        """As a result quotes it."""
-        return {
-            "file": f"lab/src/agentmark_lab/plans/{self.name}.toml",
-            "sha256": self.digest,
-            "model": self.model,
-            "replies": self.replies,
-            "stopping": self.stopping,
-            "places": [
-                {
-                    "environment": one.environment,
-                    "trials": one.trials,
-                    "success_margin": one.success.margin,
-                    "steps_margin": one.steps.margin,
-                }
-                for one in self.places
-            ],
-        }
+        places = [{"environment": one.environment, "trials": one.trials, **one.level.margins} for one in self.places]
+        return self.quoted({"model": self.model, "replies": self.replies, "places": places})
 
 
 def _place(stated: Mapping[str, Any]) -> PlannedPlace:
@@ -129,12 +101,9 @@ def _place(stated: Mapping[str, Any]) -> PlannedPlace:
         trials=int(stated["trials"]),
         each=int(stated["each"]),
         read=int(stated["read"]),
-        success=_measure(stated["success"]),
-        steps=_measure(stated["steps"]),
+        success=measure_of(stated["success"]),
+        steps=measure_of(stated["steps"]),
+        bent=float(stated["bent"]),
         left=int(stated.get("left", 0)),
         spare=int(stated.get("spare", 0)),
     )
-
-
-def _measure(stated: Mapping[str, Any]) -> Measure:
-    return Measure(float(stated["margin"]), float(stated["pilot_sd"]))

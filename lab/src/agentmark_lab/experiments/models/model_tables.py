@@ -6,8 +6,8 @@ from statistics import fmean
 
 from agentmark.core.statistics import normal_quantile
 from agentmark.verify.defaults import DEFAULT_THRESHOLD
-from agentmark_lab.experiments.models.model_judging import Log, PlayedPlace, compared, variance_of_mean, won
-from agentmark_lab.experiments.models.model_plan import ModelPlan
+from agentmark_lab.experiments.models.model_judging import Log, PlayedPlace, compared, variance_of_mean
+from agentmark_lab.experiments.models.model_plan import ModelPlan, PlannedPlace
 from agentmark_lab.experiments.models.model_trials import (
     MARKED,
     NO_INDUCTION,
@@ -22,7 +22,7 @@ from agentmark_lab.kit.equivalence import AGAINST, points, span
 from agentmark_lab.kit.experiment import Cell, Table
 from agentmark_lab.kit.model_agent import Effort
 from agentmark_lab.kit.stats import quantile, quantile_interval
-from agentmark_lab.kit.utility_tests import CUT, Judged, steps_text, verdict
+from agentmark_lab.kit.utility_tests import CUT, FOUND, TITLE, Judged, found_cells, verdict
 
 # Table 4 of the paper (DeepSeek-Chat): success without induction, of AgentMark-F, and of the elicited baseline.
 PAPER_SUCCESS: dict[str, list[Cell]] = {"toolbench": [59.6, 59.7, 59.9], "alfworld-id": [83.1, 89.3, 89.5]}
@@ -46,18 +46,23 @@ def success_table(played: Sequence[PlayedPlace], logs: Logs, plan: ModelPlan) ->
     note = (
         "The model was asked once in each situation: for a list, read off its logits for the options' full names, and "
         f"for {plan.replies} replies at temperature 1 that name what it does next, without a word of a list: "
-        "this pool stands for the model. No induction: one of these replies is done. Proposals: "
+        "this pool stands for the model. Each set of trials asks it anew, with the options in other orders; this table "
+        "has all sets together, each trial counting alike. No induction: one of these replies is done. Proposals: "
         f"{plan.samples} of them are drawn, grouped by what they name, a group is chosen with the mark, and one reply "
         "of it is done. Baseline, AgentMark-F and -R, as in the paper: a draw from the list. Red-green and early "
         "stopping bend the list, or the replies, on purpose. Lost steps: the model named nothing that can be done; it "
         "costs a step and is never replaced, for every policy alike. In brackets 95 % intervals over trials: the tasks "
         "were selected, and stand for no others; TOST: 90 %. Differences are from the policy that `against` names. An "
         f"identity of {PAYLOAD_LEN} bits works on every task, in {_each(plan)}; of each policy that is marked "
-        f"{plan.places[0].identities} identities are read back, named at {DEFAULT_THRESHOLD:g} with every payload "
+        f"{_identities(plan)} identities are read back, named at {DEFAULT_THRESHOLD:g} with every payload "
         "paid for, and shown to a key that marked nothing. "
         f"{_where(plan)}"
     )
     return Table("A language model with the mark and without it", columns, rows, note)
+
+
+def _identities(plan: ModelPlan) -> int:
+    return len(plan.sets) * plan.places[0].identities
 
 
 def _each(plan: ModelPlan) -> str:
@@ -71,7 +76,7 @@ def _where(plan: ModelPlan) -> str:
         "ALFWorld: an expert plays up to the last two steps, and the agent takes these two; the first step that does "
         "not lead on ends the episode; what the agent is told of such tasks was settled on the first game, before the "
         "pilot. These are selected, easy tasks and a small model: they show whether the mark "
-        f"changes what such a model does, and not how good it is. {plan.sentence}"
+        f"changes what such a model does, and not how good it is. {plan.note}"
     )
 
 
@@ -106,7 +111,7 @@ def _success_row(played: PlayedPlace, policy: str, logs: Logs) -> list[Cell]:
 
 
 def _percent(tallies: Sequence[Tally]) -> str:
-    by_task = [won(tally) for tally in tallies]
+    by_task = [tally.won for tally in tallies]
     mean = fmean([fmean(values) for values in by_task])
     error = sqrt(sum([variance_of_mean(values) for values in by_task])) / len(by_task)
     reach = normal_quantile(0.95) * error
@@ -120,53 +125,52 @@ def _decisions(values: Sequence[float]) -> str:
     return f"{middle} ({low} to {high})"
 
 
-def judged_table(judged: Sequence[tuple[PlayedPlace, Judged]], plan: ModelPlan) -> Table:
-    rows: list[list[Cell]] = [
-        [
-            place.place.title,
-            found.policy,
-            REFERENCES[found.policy],
-            found.success.episodes,
-            f"{points(found.success.difference)} ({span(found.success.tost_interval)})",
-            _shown(found.same_success, f"within {100 * found.level.success.margin:g} points"),
-            steps_text(found.steps),
-            _shown(found.same_steps, f"within {found.level.steps.margin:g} steps"),
-            f"{found.p_value:.2g}",
-            min(found.p_values, key=lambda name: found.p_values[name]),
-            f"{found.level.success.power(found.success.episodes, found.success.tasks):.2f}",
-            verdict(found),
-        ]
-        for place, found in judged
+def judged_table(judged: Sequence[tuple[PlayedPlace, Mapping[str, Sequence[Judged]]]], plan: ModelPlan) -> Table:
+    rows = [
+        _judged_row(place.place, found) for place, by_policy in judged for sets in by_policy.values() for found in sets
     ]
-    columns = [
-        "place", "policy", "against", "pairs of episodes", "success, points (90 % interval)", "same success",
-        "steps (90 % interval)", "same length", "p, nothing changes", "smallest of four", "planned chance", "verdict",
-    ]  # fmt: skip
+    columns = ["place", "trials", "policy", "against", *FOUND, "planned chance", "chance", "verdict"]
     note = (
         "Success: both one-sided tests at 5 % within the margin (TOST), over the trials of these tasks. Length: the "
         "same for the steps of all episodes, won or lost. Nothing changes: H0 is that neither success nor length is "
         "distributed otherwise in any task; the smallest p of four (mean over tasks and sum over tasks, of success and "
         f"of length), times four; a difference is seen below {CUT:g}. A policy that passes all three passes, and one "
-        "fails where a difference is seen; in between, equivalence is not shown. Planned chance: of showing the same "
-        f"success, if there is no difference. {plan.sentence}"
+        "fails where a difference is seen; in between, equivalence is not shown. Each set of trials is judged by "
+        "itself. Chance: of a mark to show the same success, and the same length, if there is no difference; the "
+        "smaller of the two, as the plan had it, and with the spread of these trials. Planned chance of what bends: "
+        "that an effect on success as small as early stopping had by lists in the pilot is seen. "
+        f"{plan.note}"
     )
-    return Table("What the mark must pass and a biasing watermark must fail", columns, rows, note)
+    return Table(TITLE, columns, rows, note)
 
 
-def _shown(is_shown: bool, what: str) -> str:
-    return what if is_shown else f"not shown {what}"
+def _judged_row(place: PlannedPlace, found: Judged) -> list[Cell]:
+    pairs, tasks = found.success.episodes, found.success.tasks
+    level = found.level
+    if found.policy in MARKED:
+        planned = min([measure.power(pairs, tasks) for measure in (level.success, level.steps)])
+        reached = min(found.success.power(level.success.margin), found.steps.power(level.steps.margin))
+        chances = [f"{planned:.2f}", f"{reached:.2f}"]
+    else:
+        # The smallest of four, paid for.
+        chances = [f"{level.success.sight(place.bent, pairs, p_value=CUT / 4):.2f}", ""]
+    reference = REFERENCES[found.policy]
+    return [place.title, found.label, found.policy, reference, *found_cells(found), *chances, verdict(found)]
 
 
 def table_4(played: Sequence[PlayedPlace]) -> Table:
     """In the paper's form."""
-    shown = (NO_INDUCTION, F, BASELINE)
     rows: list[list[Cell]] = []
     for one in played:
+        for trials in one.sets:
+            shown = [_percent(trials.tallies(policy)) for policy in (NO_INDUCTION, F, BASELINE)]
+            found = compared(BASELINE, trials.tallies(BASELINE), trials.tallies(NO_INDUCTION))
+            difference = f"{points(found.difference)} ({span(found.interval)})"
+            rows.append([one.place.title, one.model.label, trials.label, *shown, difference])
         paper = PAPER_SUCCESS.get(one.place.environment, [""] * 3)
-        rows.append([one.place.title, one.model.label, *[_percent(one.tallies(policy)) for policy in shown], ""])
-        rows.append([one.place.title, "the paper: DeepSeek-Chat", *paper, ""])
-        rows[-2][-1] = _points_between(one, BASELINE, NO_INDUCTION)
-    columns = ["place", "model", "no induction %", "AgentMark-F %", "baseline %", "baseline against no induction"]
+        rows.append([one.place.title, "the paper: DeepSeek-Chat", "", *paper, ""])
+    columns = ["place", "model", "trials", "no induction %", "AgentMark-F %", "baseline %"]
+    columns += ["baseline against no induction"]
     note = (
         "The paper's own model, tasks and checks are others: its figures stand here for the eye. Its agent without "
         "induction is greedy; here it is sampled at temperature 1, as the elicited ones are sampled from their lists. "
@@ -174,11 +178,6 @@ def table_4(played: Sequence[PlayedPlace]) -> Table:
         "of it is that a list drops what the model gave to other words, where a reply that names nothing costs a step."
     )
     return Table("No induction (Table 4)", columns, rows, note)
-
-
-def _points_between(played: PlayedPlace, policy: str, reference: str) -> str:
-    found = compared(policy, played.tallies(policy), played.tallies(reference))
-    return f"{points(found.difference)} ({span(found.interval)})"
 
 
 def table_5(played: Sequence[PlayedPlace], plan: ModelPlan) -> Table:
@@ -204,32 +203,18 @@ def table_5(played: Sequence[PlayedPlace], plan: ModelPlan) -> Table:
 def task_table(played: Sequence[PlayedPlace]) -> Table:
     rows: list[list[Cell]] = []
     for one in played:
-        for planned, outcome in zip(one.place.tasks, one.outcomes, strict=True):
-            rates = [
-                f"{100 * fmean(outcome.by_policy[policy].won):.1f}" for policy in (NO_INDUCTION, BASELINE, UNIFORM)
-            ]
-            rows.append(
-                [
-                    one.place.title,
-                    planned.id,
-                    outcome.situations,
-                    f"{100 * planned.pilot:.0f}",
-                    f"{100 * planned.uniform:.1f}",
-                    *rates,
-                ]
-            )
-    columns = [
-        "place",
-        "task",
-        "situations",
-        "pilot %",
-        "pilot, uniform %",
-        "no induction %",
-        "baseline %",
-        "uniform %",
-    ]
+        for number, planned in enumerate(one.place.tasks):
+            for trials in one.sets:
+                outcome = trials.outcomes[number]
+                pilot = [f"{100 * planned.pilot:.0f}", f"{100 * planned.uniform:.1f}"]
+                shown = (NO_INDUCTION, BASELINE, UNIFORM)
+                rates = [f"{100 * fmean(outcome.by_policy[policy].won):.1f}" for policy in shown]
+                rows.append([one.place.title, planned.id, trials.label, outcome.situations, *pilot, *rates])
+    columns = ["place", "task", "trials", "situations", "pilot %", "pilot, uniform %"]
+    columns += ["no induction %", "baseline %", "uniform %"]
     note = (
-        "Pilot: what its own lists led to expect, asked with another seed; tasks were chosen by these, others left out."
+        "Pilot: what its own lists led to expect, asked with another seed; tasks were chosen by these, others left "
+        "out. Each set of trials asks the model anew, with the options in other orders: what it does differs by that."
     )
     return Table("Task by task", columns, rows, note)
 
@@ -243,11 +228,11 @@ def cost_table(played: Sequence[PlayedPlace]) -> Table:
         rows.append([one.place.title, "a reply", *_cost(replies), ""])
     columns = ["place", "asked for", "asked", "unusable", "tokens each", "seconds each", "minutes", "missing mass"]
     note = (
-        "Of the first run of lists, and of the replies: the time of the first asking, one thread, on a machine with "
-        "other work; replies of a pool read their prompt once. A situation that no policy of a kind came to was not "
-        "asked. Unusable: no list; or a reply that names no option. Missing mass: what the model gave to other words "
-        "than the options; the list is the rest, scaled up. A list is what an elicited mark costs; proposals cost as "
-        "many more replies as are drawn. Beyond that the mark adds no token."
+        "Of the first run of lists in each set, and of the replies: the time of the first asking, one thread, on a "
+        "machine with other work; replies of a pool read their prompt once. A situation that no policy of a kind came "
+        "to was not asked. Unusable: no list; or a reply that names no option. Missing mass: what the model gave to "
+        "other words than the options; the list is the rest, scaled up. A list is what an elicited mark costs; "
+        "proposals cost as many more replies as are drawn. Beyond that the mark adds no token."
     )
     return Table("What the model cost", columns, rows, note)
 

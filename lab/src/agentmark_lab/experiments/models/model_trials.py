@@ -7,7 +7,7 @@ does, and AgentMark-F and -R mark that draw. Red-green and early stopping bend e
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from random import Random
 from typing import Protocol
@@ -51,7 +51,7 @@ BENT = (PROPOSALS_RED_GREEN, PROPOSALS_EARLY, RED_GREEN, EARLY_STOPPING)
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """One task with one model."""
+    """One task with one model, in the set of trials that has this seed: the model is asked anew in each set."""
 
     model: ModelSpec
     plan: ModelPlan
@@ -60,14 +60,21 @@ class Chunk:
     seed: int
     work: Path
 
+    @property
+    def said(self) -> Path:
+        """Where what the model says is kept."""
+        model = self.model.label.replace("/", "-")
+        return self.work / LABEL / f"{model}-seed{self.seed}" / self.place.environment
+
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """The episodes of a task under one policy, trial by trial; `logs` holds those that are to be read. Steps are
-    decisions, also those at which the model said nothing that could be used; `entropy` is that of the lists."""
+    """The episodes of a task under one policy, trial by trial: a byte for each, of which there are many thousands.
+    `logs` holds those that are to be read. Steps are decisions, also those at which the model said nothing that could
+    be used; `entropy` is that of the lists."""
 
-    won: list[bool]
-    steps: list[int]
+    won: bytes
+    steps: bytes
     lost: int
     entropy: float
     logs: list[list[StepRecord]]
@@ -135,8 +142,7 @@ class Mind:
 
 
 def mind_of(chunk: Chunk, run: int) -> Mind:
-    folder = chunk.work / LABEL / f"{chunk.model.label.replace('/', '-')}-seed{chunk.seed}" / chunk.place.environment
-    asked = AskedOnce(chunk.model, folder, chunk.seed, chunk.plan.replies, run)
+    asked = AskedOnce(chunk.model, chunk.said, chunk.seed, chunk.plan.replies, run)
     if chunk.place.environment == DEFAULT_ENVIRONMENT:
         return Mind(asked, _calls, told_of_calls)
     return Mind(asked, _latest, told_of_latest)
@@ -270,7 +276,9 @@ def play_one(environment: Environment, task: Task, mind: Mind, policy: Decider) 
     return Played(episode.success, taken, lost, records, lists)
 
 
+@cache
 def environment_of(place: PlannedPlace, work: Path) -> Environment:
+    """Opened once for each process, so that the sets of trials share what it remembers."""
     environment = open_environment(place.environment, work)
     # The expert's part is always the same.
     return HandedOver(environment, place.left, place.spare, seed=1) if place.left else environment
@@ -300,10 +308,13 @@ def run_chunk(chunk: Chunk) -> Outcome:
 
 
 def _tally(chunk: Chunk, environment: Environment, mind: Mind, policy: str) -> Tally:
-    won, steps, logs, lost, bits = [], [], [], 0, 0.0
+    won, steps, lost, bits = bytearray(), bytearray(), 0, 0.0
+    logs: list[list[StepRecord]] = []
     for trial in range(chunk.place.trials):
+        number, begun = divmod(trial, chunk.place.each)
+        if not begun:
+            key, payload = identity(chunk, number)
         rng = generator(chunk.seed, LABEL, chunk.model.label, chunk.task.id, policy, trial)
-        key, payload = identity(chunk, trial // chunk.place.each)
         policy_now = decider(policy, key=key, payload=payload, samples=chunk.plan.samples, rng=rng)
         played = play_one(environment, chunk.task, mind, policy_now)
         won.append(played.success)
@@ -312,7 +323,7 @@ def _tally(chunk: Chunk, environment: Environment, mind: Mind, policy: str) -> T
         bits += sum([entropy(record.distribution) for record in played.records if record.distribution is not None])
         if policy in MARKED and trial < chunk.place.read:
             logs.append(played.records)
-    return Tally(won, steps, lost, bits, logs)
+    return Tally(bytes(won), bytes(steps), lost, bits, logs)
 
 
 def _divergences(chunk: Chunk, environment: Environment, mind: Mind) -> list[list[float]]:

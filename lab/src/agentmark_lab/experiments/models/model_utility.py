@@ -2,8 +2,9 @@
 
 A model on two cores reads some tens of tokens a second, so it is asked once in each situation: for a list, and for a
 pool of replies in which it names what it does, without a list. Tasks with few situations repeat them, and any number of
-episodes can be played on what it said. Tasks, trials and margins were planned before (`plans/model_utility.toml`);
-whether a difference would show is seen on policies that bend what the model says, under the same tests.
+episodes can be played on what it said. Tasks, trials and margins were planned before (`plans/model_utility.toml`), in
+sets for which the model is asked anew; whether a difference would show is seen on policies that bend what the model
+says, under the same tests.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,7 +13,16 @@ from statistics import fmean
 
 from agentmark.verify.defaults import DEFAULT_THRESHOLD
 from agentmark_lab.envs.base import Task, module_of, open_environment
-from agentmark_lab.experiments.models.model_judging import Log, PlayedPlace, compared, judge, read_back
+from agentmark_lab.experiments.models.asked_once import told_of
+from agentmark_lab.experiments.models.model_judging import (
+    Log,
+    OfTheseTasks,
+    PlayedPlace,
+    PlayedSet,
+    compared,
+    judge,
+    read_back,
+)
 from agentmark_lab.experiments.models.model_plan import ModelPlan, PlannedPlace
 from agentmark_lab.experiments.models.model_tables import (
     cost_table,
@@ -35,13 +45,14 @@ from agentmark_lab.experiments.models.model_trials import (
 from agentmark_lab.kit.agent_loop import BASELINE
 from agentmark_lab.kit.code_digest import code_digest
 from agentmark_lab.kit.data import MissingError
-from agentmark_lab.kit.equivalence import Comparison, points, span
+from agentmark_lab.kit.equivalence import points, span
 from agentmark_lab.kit.experiment import Claim, Findings
 from agentmark_lab.kit.models import ModelSpec, models_here
 from agentmark_lab.kit.options import DEFAULT_ENVIRONMENT, Options, Progress
 from agentmark_lab.kit.parallel import map_chunks
 from agentmark_lab.kit.presets import GGUF_VARIABLE
-from agentmark_lab.kit.utility_tests import CUT, Judged, steps_text
+from agentmark_lab.kit.utility_claims import by_set, control_claims, mark_claims
+from agentmark_lab.kit.utility_tests import Judged
 
 NAME = "model_utility"
 TITLE = "A real language model on tasks that it can do: lists, its own replies, and the mark (Tables 1, 4, 5)"
@@ -56,8 +67,9 @@ def run(options: Options, progress: Progress) -> Findings:
     if options.quick:
         plan = plan.quick(tasks=QUICK_TASKS, trials=QUICK_TRIALS, replies=QUICK_REPLIES)
     played = [_played(plan, place, model, options, progress) for place in _places(plan, options)]
+    progress(f"{model.label}: reading the marks back, and judging")
     logs = {(one.place.environment, policy): read_back(one, policy) for one in played for policy in MARKED}
-    judged = [(one, judge(one, policy)) for one in played for policy in REFERENCES]
+    judged = [(one, {policy: judge(one, policy) for policy in REFERENCES}) for one in played]
     tables = [
         success_table(played, logs, plan),
         judged_table(judged, plan),
@@ -67,12 +79,12 @@ def run(options: Options, progress: Progress) -> Findings:
         cost_table(played),
     ]
     code = {one.place.environment: playing_code(one.place) for one in played}
-    data = {
-        "plan": plan.data,
-        "playing_code": code,
-        "outcomes": {one.where: [_plain(outcome) for outcome in one.outcomes] for one in played},
+    outcomes = {
+        one.where: {each.label: [_plain(found) for found in each.outcomes] for each in one.sets} for one in played
     }
-    return Findings(_claims(played, judged, logs), tables, data)
+    data = {"plan": plan.data, "playing_code": code, "outcomes": outcomes}
+    claims = [claim for place, found in judged for claim in _claims(place, found, logs)]
+    return Findings(claims, tables, data)
 
 
 def _model(plan: ModelPlan, options: Options) -> ModelSpec:
@@ -106,13 +118,17 @@ def _played(
     plan: ModelPlan, place: PlannedPlace, model: ModelSpec, options: Options, progress: Progress
 ) -> PlayedPlace:
     groups = {task.id: task.group for task in open_environment(place.environment, options.work).tasks()}
-    chunks = [
-        Chunk(model, plan, place, Task(one.id, groups[one.id]), options.seed, options.work) for one in place.tasks
-    ]
-    label = f"{model.label}, {place.title}"
+    tasks = [Task(one.id, groups[one.id]) for one in place.tasks]
     code = playing_code(place)
-    outcomes = map_chunks(run_chunk, chunks, workers=options.workers, progress=progress, label=label, code=code)
-    return PlayedPlace(model, place, chunks, outcomes)
+    sets = []
+    for label in plan.sets:
+        seed = plan.first_seed(label, seed=options.seed)
+        chunks = [Chunk(model, plan, place, task, seed, options.work) for task in tasks]
+        name = f"{model.label}, {place.title}, {label} set"
+        with told_of(chunks[0].said, progress, name):
+            outcomes = map_chunks(run_chunk, chunks, workers=options.workers, progress=progress, label=name, code=code)
+        sets.append(PlayedSet(label, chunks, outcomes))
+    return PlayedPlace(model, place, sets)
 
 
 def playing_code(place: PlannedPlace) -> str:
@@ -124,85 +140,55 @@ def playing_code(place: PlannedPlace) -> str:
 
 
 def _claims(
-    played: Sequence[PlayedPlace],
-    judged: Sequence[tuple[PlayedPlace, Judged]],
-    logs: Mapping[tuple[str, str], list[Log]],
+    played: PlayedPlace, judged: Mapping[str, Sequence[Judged]], logs: Mapping[tuple[str, str], list[Log]]
 ) -> list[Claim]:
-    """What must hold holds in a quick look too; what takes trials to show is an aim."""
+    """What must hold holds in a quick look too; what takes trials to show is an aim. Either holds if every set of
+    trials says so."""
     claims = []
-    for one in played:
-        of_place = [found for place, found in judged if place is one]
-        claims += [claim for found in of_place if found.policy in MARKED for claim in _mark_claims(one, found)]
-        claims += [_bent_claim(one, found) for found in of_place if found.policy in BENT]
-        claims += [_uniform_claim(one, policy) for policy in (NO_INDUCTION, BASELINE)]
-        claims += [_induction_claim(one)]
-        for policy in MARKED:
-            claims += _log_claims(one, policy, logs[one.place.environment, policy])
+    for policy in MARKED:
+        reference = REFERENCES[policy]
+        named = f"the {reference}" if reference == BASELINE else reference
+        claims += mark_claims(judged[policy], played.where, named)
+    for policy in BENT:
+        claims += control_claims(judged[policy], played.where, aim=True)
+    claims += [_uniform_claim(played, policy) for policy in (NO_INDUCTION, BASELINE)]
+    claims += [_induction_claim(played)]
+    for policy in MARKED:
+        claims += _log_claims(played, policy, logs[played.place.environment, policy])
     return claims
-
-
-def _mark_claims(played: PlayedPlace, found: Judged) -> list[Claim]:
-    reference = REFERENCES[found.policy]
-    level = found.level
-    return [
-        Claim(
-            f"{played.where}: {found.policy} succeeds as often as {reference} within {100 * level.success.margin:g} "
-            f"points (TOST): {_difference(found.success)}, {found.success.episodes:,} pairs of episodes in "
-            f"{found.success.tasks} tasks.",
-            found.same_success,
-            aim=True,
-        ),
-        Claim(
-            f"{played.where}: {found.policy} takes as many steps as {reference} within {level.steps.margin:g} (TOST): "
-            f"{steps_text(found.steps)}.",
-            found.same_steps,
-            aim=True,
-        ),
-        Claim(
-            f"{played.where}: no task is seen to change under {found.policy} against {reference}, neither in success "
-            f"nor in length: p = {found.p_value:.2g} (a difference is seen below {CUT:g}).",
-            not found.is_seen,
-        ),
-    ]
-
-
-def _difference(found: Comparison) -> str:
-    return f"{points(found.difference)} points (90 % {span(found.tost_interval)})"
-
-
-def _bent_claim(played: PlayedPlace, found: Judged) -> Claim:
-    return Claim(
-        f"{played.where}: {found.policy} does not pass the same tests against {REFERENCES[found.policy]}: "
-        f"{_difference(found.success)}, {steps_text(found.steps)} steps, p = {found.p_value:.2g}.",
-        not found.passes,
-        aim=True,
-    )
 
 
 def _uniform_claim(played: PlayedPlace, policy: str) -> Claim:
     """That there is something to lose."""
-    found = compared(policy, played.tallies(policy), played.tallies(UNIFORM))
+    found = _of_each_set(played, policy, UNIFORM)
+    rates = by_set([f"{_rate(one, policy)} against {_rate(one, UNIFORM)} %" for one in played.sets])
+    differences = by_set([f"{points(one.difference)} points (95 % {span(one.interval)})" for one in found])
     return Claim(
-        f"{played.where}: {policy} succeeds more often than a uniform agent: {_rate(played, policy)} against "
-        f"{_rate(played, UNIFORM)} %, {points(found.difference)} points (95 % {span(found.interval)}).",
-        found.interval.low > 0,
+        f"{played.where}: {policy} succeeds more often than a uniform agent: {rates}, {differences}.",
+        all(one.interval.low > 0 for one in found),
         aim=True,
     )
 
 
-def _rate(played: PlayedPlace, policy: str) -> str:
+def _rate(played: PlayedSet, policy: str) -> str:
     return f"{100 * fmean([fmean(tally.won) for tally in played.tallies(policy)]):.1f}"
 
 
 def _induction_claim(played: PlayedPlace) -> Claim:
     """What asking for a list changes, before any mark. Nothing says that it is nothing: it is an aim."""
-    found = compared(BASELINE, played.tallies(BASELINE), played.tallies(NO_INDUCTION))
+    found = _of_each_set(played, BASELINE, NO_INDUCTION)
+    margin = played.place.success.margin
+    differences = by_set([f"{points(one.difference)} points (90 % {span(one.tost_interval)})" for one in found])
     return Claim(
-        f"{played.where}: asking for a list changes success by at most {100 * played.place.success.margin:g} points "
-        f"(TOST): elicited baseline against no induction {_difference(found)}.",
-        found.equivalent(played.place.success.margin),
+        f"{played.where}: asking for a list changes success by at most {100 * margin:g} points (TOST): elicited "
+        f"baseline against no induction {differences}.",
+        all(one.equivalent(margin) for one in found),
         aim=True,
     )
+
+
+def _of_each_set(played: PlayedPlace, policy: str, reference: str) -> list[OfTheseTasks]:
+    return [compared(policy, one.tallies(policy), one.tallies(reference)) for one in played.sets]
 
 
 def _log_claims(played: PlayedPlace, policy: str, logs: Sequence[Log]) -> list[Claim]:

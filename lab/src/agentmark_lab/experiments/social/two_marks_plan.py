@@ -1,12 +1,11 @@
 """What is played and written, by the plan; or for a quick look a little of it."""
 
 import tomllib
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
 from agentmark_lab.experiments.social.two_marks import BOTH, CONFIGURATIONS, NEITHER, Configuration
-from agentmark_lab.kit.plan import FOLDER, Level, Measure, Plan
+from agentmark_lab.kit.plan import FOLDER, Level, Measure, Plan, measure_of
 
 PLAN = "synthid"
 QUICK_TRIALS, QUICK_TASKS, QUICK_TOKENS, QUICK_STRANGERS = 1, 2, 40, 3
@@ -41,13 +40,9 @@ class TextPlan:
             wrong_keys=int(stated["wrong_keys"]),
             strangers=int(stated["strangers"]),
             least_detected=float(stated["least_detected"]),
-            measures={measure: _measure(stated[measure]) for measure in MEASURES},
-            signal=_measure(stated["mean g-value"]),
+            measures={measure: measure_of(stated[measure]) for measure in MEASURES},
+            signal=measure_of(stated["mean g-value"]),
         )
-
-
-def _measure(stated: Mapping[str, Any]) -> Measure:
-    return Measure(float(stated["margin"]), float(stated["pilot_sd"]))
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,10 +7,11 @@ from typing import Any
 
 from agentmark_lab.kit.agent_loop import CONTROLS, EARLY_STOPPING, POLICIES, F, R
 from agentmark_lab.kit.campaign import Campaign, Outcome, playing_code, run_campaign
-from agentmark_lab.kit.equivalence import clustered, points, span
+from agentmark_lab.kit.equivalence import clustered
 from agentmark_lab.kit.experiment import Cell, Claim, Table
 from agentmark_lab.kit.options import Options, Progress
 from agentmark_lab.kit.plan import Level, Plan
+from agentmark_lab.kit.utility_claims import control_claims, mark_claims
 from agentmark_lab.kit.utility_tests import CUT, Judged, judge, judged_table, power_table
 
 SOURCE = "P_t is a softened expert, not a language model: 1 - epsilon on what it would do, the rest evenly on all else."
@@ -105,96 +106,19 @@ def claims(played: Played) -> list[Claim]:
     made = []
     for level in played.plan.levels:
         at = [one for one in judged if one.level.epsilon == level.epsilon]
+        where = f"epsilon {level.epsilon}"
         for policy in (F, R):
-            made += _mark_claims([one for one in at if one.policy == policy], level, policy)
+            made += mark_claims([one for one in at if one.policy == policy], where, "the baseline")
         made.append(_named_claim(played, level))
         for policy in CONTROLS:
             of_policy = [one for one in at if one.policy == policy]
-            made += _control_claims(of_policy, level, policy, is_small=_is_small(played))
+            made += control_claims(of_policy, where, aim=_is_small(played))
     return made
 
 
 def _is_small(played: Played) -> bool:
     """A quick look, or tasks that nobody planned for: whatever it shows, nothing has failed."""
     return played.quick or bool(played.own)
-
-
-def _mark_claims(judged: Sequence[Judged], level: Level, policy: str) -> list[Claim]:
-    where, pairs = f"epsilon {level.epsilon}", _pairs(judged)
-    p_values = _sets([f"{one.p_value:.2g}" for one in judged])
-    return [
-        Claim(
-            f"{where}: {policy} succeeds as often as the baseline within {100 * level.success.margin:g} points (TOST): "
-            f"{_successes(judged)} points, {pairs}.",
-            all(one.same_success for one in judged),
-            aim=True,
-        ),
-        Claim(
-            f"{where}: {policy} takes as many steps as the baseline within {level.steps.margin:g} (TOST): "
-            f"{_lengths(judged)} steps, {pairs}.",
-            all(one.same_steps for one in judged),
-            aim=True,
-        ),
-        Claim(
-            f"{where}: no task is seen to change under {policy}, neither in success nor in length: p = {p_values} "
-            f"(a difference is seen below {CUT:g}).",
-            not any(one.is_seen for one in judged),
-        ),
-    ]
-
-
-def _control_claims(judged: Sequence[Judged], level: Level, policy: str, *, is_small: bool) -> list[Claim]:
-    """That the tests can fail: of the same trials, for what does bias the list. That equivalence is not shown is less
-    than a difference that is seen, and claimed apart."""
-    where, p_values = f"epsilon {level.epsilon}", _sets([f"{one.p_value:.2g}" for one in judged])
-    return [
-        Claim(
-            f"{where}: {policy} does not pass the same tests ({_reasons(judged)}): {_successes(judged)} points, "
-            f"{_lengths(judged)} steps, {_pairs(judged)}.",
-            not any(one.passes for one in judged),
-            aim=is_small,
-        ),
-        Claim(
-            f"{where}: that {policy} changes what the agent does is seen: p = {p_values} (seen below {CUT:g}).",
-            all(one.is_seen for one in judged),
-            aim=True,
-        ),
-    ]
-
-
-def _successes(judged: Sequence[Judged]) -> str:
-    return _sets([f"{points(one.success.difference)} (90 % {span(one.success.tost_interval)})" for one in judged])
-
-
-def _lengths(judged: Sequence[Judged]) -> str:
-    texts = []
-    for one in judged:
-        low, high = one.steps.tost_interval.low, one.steps.tost_interval.high
-        texts.append(f"{one.steps.difference:+.2f} (90 % {low:+.2f} to {high:+.2f})")
-    return _sets(texts)
-
-
-def _reasons(judged: Sequence[Judged]) -> str:
-    return "; in the second set ".join(dict.fromkeys([_failed(one) for one in judged]))
-
-
-def _failed(one: Judged) -> str:
-    names = {
-        "success not shown to be the same": not one.same_success,
-        "length not shown to be the same": not one.same_steps,
-        "a change is seen": one.is_seen,
-    }
-    return ", ".join([name for name, fails in names.items() if fails]) or "it passes"
-
-
-def _sets(texts: Sequence[str]) -> str:
-    """What each set of trials gave."""
-    return texts[0] if len({*texts}) == 1 else " and ".join(texts)
-
-
-def _pairs(judged: Sequence[Judged]) -> str:
-    pairs = judged[0].success.episodes
-    return f"{pairs:,} pairs of episodes" + (" in each of two sets" if len(judged) == 2 else "")
 
 
 def _named_claim(played: Played, level: Level) -> Claim:
