@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
+from agentmark_lab.experiments.models.model_trials import BY_LIST, BY_REPLY
 from agentmark_lab.kit.agent_loop import BASELINE, EARLY_STOPPING, RED_GREEN, F, R
 from agentmark_lab.kit.equivalence import points
 from agentmark_lab.kit.experiment import Result
@@ -17,7 +18,14 @@ BENCHMARKS = {
     "agentdojo": "[AgentDojo](results/agentdojo.md)",
     "scienceworld": "[ScienceWorld](results/scienceworld.md)",
 }
-BY_LIST = (BASELINE, F, R, RED_GREEN, EARLY_STOPPING)
+EXPERTS = (BASELINE, F, R, RED_GREEN, EARLY_STOPPING)
+# A language model: where it plays, by the name in its result, and in which two ways it decides.
+MODEL = "model_utility"
+PLACES = {
+    "ToolBench": "[ToolBench](results/model_utility.md), six queries (offline proxy)",
+    "ALFWorld": "[ALFWorld](results/model_utility.md), last steps of five games",
+}
+WAYS = {"its replies": BY_REPLY, "its lists": BY_LIST}
 
 _COLUMNS = "| benchmark | who decides | unmarked | F | R | red-green | early stopping |\n|---|---|---|---|---|---|---|"
 _TABLE = r"(<!-- {name}: written by `agentmark lab table` -->\n).*?(\n<!-- end of {name} -->)"
@@ -40,10 +48,6 @@ class Tally:
 
     def __add__(self, other: "Tally") -> "Tally":
         return Tally(self.won + other.won, self.trials + other.trials, self.steps + other.steps)
-
-
-# Of each policy the tallies of all tasks, in one order.
-Tallies = Mapping[str, Sequence[Tally]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,9 +78,9 @@ def _differences(values: Sequence[Sequence[float]]) -> list[float]:
 def filled_in(page: str, results: Sequence[Result]) -> str:
     """The page with its tables written anew; where a benchmark has no result, as it is."""
     by_name = {result.name: result for result in results}
-    if not {*BENCHMARKS} <= {*by_name}:
+    if not {*BENCHMARKS, MODEL} <= {*by_name}:
         return page
-    rows = [*_expert_rows(by_name)]
+    rows = [*_expert_rows(by_name), *_model_rows(by_name[MODEL])]
     for name, line in (("success", Row.success), ("length", Row.steps)):
         page = _replaced(page, name, rows, line)
     return page
@@ -92,15 +96,28 @@ def _expert_rows(results: Mapping[str, Result]) -> Iterator[Row]:
     for name, benchmark in BENCHMARKS.items():
         outcomes = results[name].data["outcomes"]
         for level in results[name].data["plan"]["levels"]:
-            by_task: dict[str, list[Tally]] = {}
-            for tasks in outcomes[str(level["epsilon"])].values():
-                for task, cell in tasks.items():
-                    found = [Tally.of(text) for text in cell.split(", ")]
-                    known = by_task.get(task)
-                    by_task[task] = found if known is None else [a + b for a, b in zip(known, found, strict=True)]
-            places = [outcomes["policies"].index(policy) for policy in BY_LIST]
-            yield Row(
-                benchmark,
-                f"expert, ε {level['epsilon']}",
-                [[tallies[place] for tallies in by_task.values()] for place in places],
-            )
+            sets = outcomes[str(level["epsilon"])].values()
+            found = [
+                (task, dict(zip(outcomes["policies"], cell.split(", "), strict=True)))
+                for tasks in sets
+                for task, cell in tasks.items()
+            ]
+            yield Row(benchmark, f"expert, ε {level['epsilon']}", _tallies(found, EXPERTS))
+
+
+def _model_rows(result: Result) -> Iterator[Row]:
+    for place, benchmark in PLACES.items():
+        [sets] = [sets for where, sets in result.data["outcomes"].items() if f" on {place}" in where]
+        found = [(one["task"], one["outcomes"]) for outcomes in sets.values() for one in outcomes]
+        for way, policies in WAYS.items():
+            yield Row(benchmark, f"Qwen2.5-Coder, {way}", _tallies(found, policies))
+
+
+def _tallies(found: Sequence[tuple[str, Mapping[str, str]]], policies: Sequence[str]) -> list[list[Tally]]:
+    """Of each policy those of all tasks: of a task that was found in several sets, their sum."""
+    by_task: dict[str, list[Tally]] = {}
+    for task, cells in found:
+        tallies = [Tally.of(cells[policy]) for policy in policies]
+        known = by_task.get(task)
+        by_task[task] = tallies if known is None else [a + b for a, b in zip(known, tallies, strict=True)]
+    return [[tallies[place] for tallies in by_task.values()] for place in range(len(policies))]
