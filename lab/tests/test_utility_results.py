@@ -10,7 +10,7 @@ from agentmark_lab.kit.agent_loop import BASELINE, CONTROLS, EARLY_STOPPING, RED
 from agentmark_lab.kit.equivalence import points
 from agentmark_lab.kit.experiment import Cell, Result
 from agentmark_lab.kit.plan import Plan
-from agentmark_lab.kit.utility_tests import FAILS
+from agentmark_lab.kit.utility_tests import FAILS, PASSES
 
 RESULTS = Path(__file__).parents[2] / "results"
 PLAYED = ["agentdojo", "alfworld", "bfcl", "scienceworld", "toolbench"]
@@ -63,7 +63,9 @@ def test_the_differences_in_the_table_are_those_of_the_outcomes(result: Result) 
         success = fmean([task[policy][0] / task[policy][1] - task[BASELINE][0] / task[BASELINE][1] for task in tasks])
         steps = fmean([task[policy][2] / task[policy][1] - task[BASELINE][2] / task[BASELINE][1] for task in tasks])
         assert cells["success, points (90 % interval)"].startswith(f"{points(success)} (")
-        assert cells["steps (90 % interval)"].startswith(f"{steps:+.2f} (")
+        shown = str(cells["steps (90 % interval)"]).partition(" ")[0]
+        # To as many places as the table gives.
+        assert shown == f"{steps:+.{len(shown.partition('.')[2])}f}"
 
 
 def test_what_biases_the_list_fails_in_every_set(result: Result) -> None:
@@ -72,6 +74,6 @@ def test_what_biases_the_list_fails_in_every_set(result: Result) -> None:
     for row in table.rows:
         verdicts[str(row[table.columns.index("policy")])].add(row[-1])
     assert verdicts[RED_GREEN] == {FAILS}
-    # Where few trials were played, early stopping is not shown to be the same, and that is all that shows.
-    assert verdicts[EARLY_STOPPING] <= {FAILS, "not shown"}
-    assert FAILS not in verdicts[F] | verdicts[R]
+    # On ScienceWorld, where few trials were played, early stopping is not shown to be the same: that is all.
+    assert verdicts[EARLY_STOPPING] == ({"not shown"} if result.name == "scienceworld" else {FAILS})
+    assert verdicts[F] == verdicts[R] == {PASSES}

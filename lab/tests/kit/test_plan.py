@@ -34,12 +34,13 @@ def test_every_experiment_on_utility_has_a_plan() -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_margins_follow_from_the_trials(name: str) -> None:
-    """With the pilot's spread every test shows equivalence with a chance of 0.95, if there is no difference at all."""
-    plan = Plan.of(name)
+    """With the pilot's spread every test shows equivalence with a chance of 0.95, and where episodes are cheap of 0.997,
+    if there is no difference at all."""
+    plan, chance = Plan.of(name), 0.95 if name in ("scienceworld", "synthid") else 0.997
     assert len(plan.sets) == 2
     for level in plan.levels:
         for measure in (level.success, level.steps):
-            assert measure.power(plan.tasks * level.trials, plan.tasks) >= 0.95
+            assert measure.power(plan.tasks * level.trials, plan.tasks) >= chance
 
 
 def written(folder: Path, text: str) -> Plan:
