@@ -38,18 +38,22 @@ from agentmark_lab.kit.experiment import Table as ResultTable
 ROOT = Path(__file__).parents[2]
 TABLE = ROOT / "lab" / "claims.toml"
 
-# Figures that are written as words, from ten on; smaller ones count things that the text itself lists.
+# Figures that are written as words. Those below ten count only before a unit: else they count what the text itself
+# lists.
 WORDS = {
     "ten": 10, "eleven": 11, "twelve": 12, "fifteen": 15, "sixteen": 16, "seventeen": 17, "eighteen": 18, "twenty": 20,
     "thirty": 30, "forty": 40, "fifty": 50, "sixty": 60, "seventy": 70, "eighty": 80, "ninety": 90, "hundred": 100,
     "twice as": 2, "half": 1 / 2, "third": 1 / 3, "two thirds": 2 / 3, "quarter": 1 / 4, "fifth": 1 / 5, "sixth": 1 / 6,
-    "tenth": 1 / 10, "six tenths": 6 / 10,
+    "tenth": 1 / 10, "six tenths": 6 / 10, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8,
+    "nine": 9,
 }  # fmt: skip
 _WORD = (
     r"ten|eleven|twelve|(?:thir|four|fif|six|seven|eigh|nine)teen|(?:twen|thir|for|fif|six|seven|eigh|nine)ty|hundreds?|"
     r"(?:two )?thirds?|quarters?|fifths?|sixths?|sevenths?|eighths?|ninths?|(?:six )?tenths?"
 )
-_SAID = re.compile(rf"(?<![\w.])\d(?:[\d,]*\d)?(?:\.\d+)?|\b(?:{_WORD})\b|\btwice as\b", re.IGNORECASE)
+_UNIT = r"points|steps|nats|bits|bytes|times|tenths|microseconds|milliseconds|seconds|minutes|hours"
+_SMALL = rf"(?:two|three|four|five|six|seven|eight|nine)(?= (?:{_UNIT})\b)"
+_SAID = re.compile(rf"(?<![\w.])\d(?:[\d,]*\d)?(?:\.\d+)?|\b(?:{_WORD}|{_SMALL})\b|\btwice as\b", re.IGNORECASE)
 _NUMBER = re.compile(r"(?<![\w.])[-+]?\d(?:[\d,]*\d)?(?:\.\d+)?(?:e[-+]?\d+)?")
 _PLACE = re.compile(
     r"(?:(?P<take>min|max|count) of )?(?P<path>.+?)(?: #(?P<number>\d+))?"

@@ -56,6 +56,15 @@ def test_figures_and_words_are_seen_and_code_is_not(page: str) -> None:
     assert [line.split("'")[1] for line in found] == ["61", "17", "third", "fifty"]
 
 
+def test_small_numbers_in_words_are_seen_before_a_unit_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "PAGE.md").write_text("Two schemes of four kinds: three points more, seven times.\n", encoding="utf-8")
+    monkeypatch.setattr(claim_tracing, "ROOT", tmp_path)
+    claim_tracing.page_text.cache_clear()
+    found = Table(["PAGE.md"], {}).untraced("PAGE.md")
+    claim_tracing.page_text.cache_clear()
+    assert [line.split("'")[1] for line in found] == ["three", "seven"]
+
+
 def test_a_claim_answers_for_what_is_in_its_braces_only(page: str) -> None:
     table = Table([page], {}, claims=[Traced(page, "About {61} % and `12` of [17]", ["nowhere"], None)])
     assert [line.split("'")[1] for line in table.untraced(page)] == ["17", "third", "fifty"]
