@@ -34,8 +34,8 @@ def test_every_experiment_on_utility_has_a_plan() -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_margins_follow_from_the_trials(name: str) -> None:
-    """With the pilot's spread every test shows equivalence with a chance of 0.95, and where episodes are cheap of 0.997,
-    if there is no difference at all."""
+    """With the pilot's spread every test shows equivalence with a chance of 0.95, where episodes are cheap of 0.997, if
+    there is no difference at all."""
     plan, chance = Plan.of(name), 0.95 if name in ("scienceworld", "synthid") else 0.997
     assert len(plan.sets) == 2
     for level in plan.levels:
