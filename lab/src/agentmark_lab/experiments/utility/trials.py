@@ -91,7 +91,8 @@ def _campaigns(plan: Plan, label: str, options: Options, quick_tasks: int, *, is
             read = level.read if is_read else 0
             for part, marks in ((seeds[:read], True), (seeds[read:], False)):
                 if part:
-                    found.append(Campaign(environment, (level.epsilon,), COMPARED, part, some, marks, options.own))
+                    what = (environment, (level.epsilon,), COMPARED, part, some, marks)
+                    found.append(Campaign(*what, own=options.own, plan=plan.digest))
     return found
 
 
