@@ -182,8 +182,10 @@ def page_text(page: str) -> str:
 
 
 def prose(text: str) -> str:
-    """The text with blanks in place of code and of where links lead: they are others' business."""
-    for pattern in (r"^ *```.*?^ *```", r"`[^`\n]*`", r"\]\([^)\s]*\)", r"<[^>\n]*>"):
+    """The text with blanks in place of code, of where links lead, and of what `agentmark lab table` writes into a page:
+    they are others' business."""
+    written = r"<!-- (\w+): written by .*?<!-- end of \1 -->"
+    for pattern in (written, r"^ *```.*?^ *```", r"`[^`\n]*`", r"\]\([^)\s]*\)", r"<[^>\n]*>"):
         text = re.sub(pattern, lambda m: re.sub(r"[^\n]", " ", m.group()), text, flags=re.MULTILINE | re.DOTALL)
     return text
 
