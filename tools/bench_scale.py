@@ -219,8 +219,8 @@ def projection(costs: Mapping[str, Costs]) -> Table:
     columns = [(many, scheme) for many in PROJECTED for scheme in costs]
     table = Table(
         "The same rates at other sizes",
-        "This is arithmetic: nothing of this size was run. The bytes of what is pooled and compared are left out, and the driver's "
-        "time is that of the sessions above, in one process.",
+        "This is arithmetic: nothing of this size was run. The bytes of what is pooled and compared are left out, and "
+        "the driver's time is that of the sessions above, in one process.",
         "",
         *[f"10^{len(str(many)) - 1} steps, {scheme}" for many, scheme in columns],
     )
