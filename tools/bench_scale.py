@@ -26,6 +26,8 @@ from agentmark import Embedder, Registry, SharedKey
 from agentmark.scale.audit import ClusterAudit
 from agentmark.scale.spreading import LineSpreader
 from agentmark.scale.worker_keys import CarriedKeys
+from agentmark.verify.many import MOST_COMPARED_STEPS
+from agentmark.verify.pooling import MOST_POOLED_STEPS
 from agentmark.verify.roll import By
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -39,6 +41,8 @@ ADVISED_STEPS = 200_000
 # Buckets whose memory is compared: what Python takes by itself is in both.
 HELD_STEPS = (20_000, 80_000)
 PROJECTED = (10**9, 10**12)
+# Bytes to the driver that end where there is too much to pool or to compare.
+CAPPED = "said up to caps"
 SORTED, READ, JUDGED = "sort into buckets", "read under the keys", "judge"
 INTRODUCTION = """# What an audit costs a cluster
 
@@ -127,7 +131,7 @@ def audited(lines: Sequence[str], key: SharedKey, registry: Registry, costs: Cos
     answer = audit.run(MeteredCluster(lines, meter), LineSpreader(by=By.SESSION, buckets=buckets))
     driver = time.process_time() - begun - sum(meter.seconds.values())
     if costs is None:
-        found = {name: count / len(lines) for name, count in meter.bytes.items()}
+        found = {name: meter.bytes[name] / len(lines) for name in (*meter.bytes, CAPPED)}
         size = sum(map(len, lines)) + len(lines)
         costs = Costs(len(lines), answer.summary.rows, meter.phases, {"input": size / len(lines), **found})
     for name, seconds in meter.seconds.items():
@@ -171,16 +175,24 @@ def time_table(costs: Mapping[str, Costs]) -> Table:
 
 
 def bytes_table(costs: Mapping[str, Costs]) -> Table:
-    table = Table("Bytes", "For each step, of the same audits.", "bytes a step", *costs)
-    said = {
-        "input": ("as JSON lines", 0),
-        "shuffled": ("shuffled, as columns", 0),
-        "kept": ("kept between phases: sorted logs", 0),
-        "verdicts": ("kept between phases: verdicts", 0),
-        "said": ("to the driver, over all phases", 1),
+    table = Table(
+        "Bytes",
+        f"For each step, of the same audits. To the driver goes, besides a few numbers of each session, what short "
+        f"sessions are pooled by and copies are found by: up to {MOST_POOLED_STEPS:,} usable steps of short sessions "
+        f"and {MOST_COMPARED_STEPS:,} usable steps in all, and nothing beyond.",
+        "bytes a step",
+        *costs,
+    )
+    said: dict[tuple[str, ...], tuple[str, int]] = {
+        ("input",): ("as JSON lines", 0),
+        ("shuffled",): ("shuffled, as columns", 0),
+        ("kept",): ("kept between phases: sorted logs", 0),
+        ("verdicts",): ("kept between phases: verdicts", 0),
+        ("said", CAPPED): ("to the driver, over all phases, up to these caps", 1),
+        ("said",): ("to the driver, over all phases, beyond them", 1),
     }
-    for name, (what, digits) in said.items():
-        table.add(what, *[f"{each.bytes[name]:.{digits}f}" for each in costs.values()])
+    for names, (what, digits) in said.items():
+        table.add(what, *[f"{sum([each.bytes[name] for name in names]):.{digits}f}" for each in costs.values()])
     return table
 
 
@@ -197,7 +209,8 @@ def memory_table(costs: Mapping[str, Costs]) -> Table:
         table.add("the same, to the end", *[f"{each.peaks[steps][1]:.0f}" for each in costs.values()])
     table.add("Python, without steps", *[f"{each.python_mb:.0f}" for each in costs.values()])
     table.add("kilobytes a step", *[f"{each.held_kb:.1f}" for each in costs.values()])
-    table.add(f"so {ADVISED_STEPS:,} steps", *[f"{ADVISED_STEPS * each.held_kb / 1024:.0f}" for each in costs.values()])
+    advised = [each.python_mb + ADVISED_STEPS * each.held_kb / 1024 for each in costs.values()]
+    table.add(f"so {ADVISED_STEPS:,} steps, with Python", *[f"{mb:.0f}" for mb in advised])
     return table
 
 
@@ -206,12 +219,15 @@ def projection(costs: Mapping[str, Costs]) -> Table:
     columns = [(many, scheme) for many in PROJECTED for scheme in costs]
     table = Table(
         "The same rates at other sizes",
-        "This is arithmetic: nothing of this size was run.",
+        "This is arithmetic: nothing of this size was run. The bytes of what is pooled and compared are left out, and "
+        "the driver's time is that of the sessions above, in one process.",
         "",
         *[f"10^{len(str(many)) - 1} steps, {scheme}" for many, scheme in columns],
     )
     hours = [many * statistics.median(costs[scheme].all_us) / 1e6 / 3600 for many, scheme in columns]
     table.add("core-hours of the workers", *[f"{float(f'{each:.2g}'):,.0f}" for each in hours])
+    driver = [many / SESSION_STEPS * statistics.median(costs[s].driver_us) / 1e6 / 3600 for many, s in columns]
+    table.add("hours of the driver", *[f"{float(f'{each:.2g}'):,g}" for each in driver])
     said = {
         "read, as JSON lines": ("input",),
         "shuffled": ("shuffled",),

@@ -45,15 +45,17 @@ WORDS = {
     "thirty": 30, "forty": 40, "fifty": 50, "sixty": 60, "seventy": 70, "eighty": 80, "ninety": 90, "hundred": 100,
     "twice as": 2, "half": 1 / 2, "third": 1 / 3, "two thirds": 2 / 3, "quarter": 1 / 4, "fifth": 1 / 5, "sixth": 1 / 6,
     "tenth": 1 / 10, "six tenths": 6 / 10, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8,
-    "nine": 9,
+    "nine": 9, "dozen": 12, "tenfold": 10, "hundredfold": 100, "thousandfold": 1000,
 }  # fmt: skip
 _WORD = (
     r"ten|eleven|twelve|(?:thir|four|fif|six|seven|eigh|nine)teen|(?:twen|thir|for|fif|six|seven|eigh|nine)ty|hundreds?|"
+    r"dozens?|thousands|(?:ten|hundred|thousand)fold|"
     r"(?:two )?thirds?|quarters?|fifths?|sixths?|sevenths?|eighths?|ninths?|(?:six )?tenths?"
 )
 _UNIT = r"points|steps|nats|bits|bytes|times|tenths|microseconds|milliseconds|seconds|minutes|hours"
 _SMALL = rf"(?:two|three|four|five|six|seven|eight|nine)(?= (?:{_UNIT})\b)"
-_SAID = re.compile(rf"(?<![\w.])\d(?:[\d,]*\d)?(?:\.\d+)?|\b(?:{_WORD}|{_SMALL})\b|\btwice as\b", re.IGNORECASE)
+_DIGITS = r"(?<![\w.])(?:\d(?:[\d,]*\d)?(?:\.\d+)?|\.\d+)"
+_SAID = re.compile(rf"{_DIGITS}|\b(?:{_WORD}|{_SMALL})\b|\btwice as\b", re.IGNORECASE)
 _NUMBER = re.compile(r"(?<![\w.])[-+]?\d(?:[\d,]*\d)?(?:\.\d+)?(?:e[-+]?\d+)?")
 _PLACE = re.compile(
     r"(?:(?P<take>min|max|count) of )?(?P<path>.+?)(?: #(?P<number>\d+))?"

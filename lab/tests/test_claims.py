@@ -65,6 +65,38 @@ def test_small_numbers_in_words_are_seen_before_a_unit_only(tmp_path: Path, monk
     assert [line.split("'")[1] for line in found] == ["three", "seven"]
 
 
+def test_dozens_thousands_folds_and_shares_without_a_zero_are_seen(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = "A dozen of thousands, a hundredfold gain at .07; manifold, v1.2 and a folder ... of ...5 are none.\n"
+    (tmp_path / "PAGE.md").write_text(text, encoding="utf-8")
+    monkeypatch.setattr(claim_tracing, "ROOT", tmp_path)
+    claim_tracing.page_text.cache_clear()
+    found = Table(["PAGE.md"], {}).untraced("PAGE.md")
+    claim_tracing.page_text.cache_clear()
+    assert [line.split("'")[1] for line in found] == ["dozen", "thousands", "hundredfold", ".07"]
+
+
+MADE_UP = {
+    "README.md": ("A step carries 24 bits.", ["24"]),
+    "docs/public.md": ("| bits a step | 2 | 1 |", ["2", "1"]),
+    "docs/paper-map.md": ("| success 97.3 % | x |", ["97.3"]),
+    "docs/chain.md": ("It took 900 MiB and 700 digits; the cost section 5 ms.", ["900", "700", "5"]),
+    "docs/logs.md": ("| `made_up` | 17 MiB | 18 ms |", ["17", "18"]),
+    "docs/elicitation.md": ("| bits | 60 | 10 |", ["60", "10"]),
+    "docs/scale.md": ("It takes 200,000 core-hours.", ["200,000"]),
+}
+
+
+@pytest.mark.parametrize("page_name", MADE_UP)
+def test_a_made_up_figure_on_a_page_is_seen(page_name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The patterns of the table are no wider than their reasons: these stood on the pages and were excused."""
+    line, figures = MADE_UP[page_name]
+    as_it_is = claim_tracing.page_text(page_name)
+    monkeypatch.setattr(claim_tracing, "page_text", lambda name: f"{as_it_is}\n{line}\n")
+    assert [found.split(": ", 1)[1].split("'")[1] for found in TABLE.untraced(page_name)] == figures
+
+
 def test_a_claim_answers_for_what_is_in_its_braces_only(page: str) -> None:
     table = Table([page], {}, claims=[Traced(page, "About {61} % and `12` of [17]", ["nowhere"], None)])
     assert [line.split("'")[1] for line in table.untraced(page)] == ["17", "third", "fifty"]

@@ -71,8 +71,8 @@ class MeteredBuckets:
             self._meter.begin()
             after, said = phase(bucket, logs, state)
             self._meter.end("judge")
-            # What pools and copies are compared by is sent as long as there is little of it.
-            self._meter.bytes["said" if _goes_on(phase) else "said of few"] += len(said)
+            # What pools and copies are compared by is sent up to the caps on both, and not beyond them.
+            self._meter.bytes["said" if _goes_on(phase) else "said up to caps"] += len(said)
             done[bucket] = logs, after, said
         self._meter.bytes["verdicts"] = sum([len(state) for _, state, _ in done.values()])
         return MeteredBuckets(done, self._meter)

@@ -72,7 +72,7 @@ HEADLINES: dict[str, tuple[str, ...]] = {
         "Random function: ",
         "It can fail",
     ),
-    "public_grinding": ("A doubling of the keys",),
+    "public_grinding": ("Of 2^k keys",),
     "attacks": (
         "No attack makes the verifier",
         "can be made to help",

@@ -1,5 +1,9 @@
 """Forgers who ask: what each view of a verdict teaches them, and that the stranger's teaches nothing by itself."""
 
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any
+
 import pytest
 from agentmark_lab.experiments.attacks import forgers
 from agentmark_lab.experiments.attacks.forgers import (
@@ -15,8 +19,14 @@ from agentmark_lab.experiments.attacks.forgers import (
 )
 from agentmark_lab.kit.experiment import Claim
 
+from agentmark.verify.verdict import Verdict
+
 
 def outcomes(told: str, genuine: str = NO_LOG, *, count: int, threshold: float = 1e-6) -> list[forgers.Outcome]:
+    return done(told, genuine, count=count, threshold=threshold).outcomes
+
+
+def done(told: str, genuine: str = NO_LOG, *, count: int, threshold: float = 1e-6) -> forgers.Done:
     return forgers.run_chunk(Chunk(Row(told, genuine, threshold), count, seed=11, number=0))
 
 
@@ -37,7 +47,49 @@ def test_the_strangers_view_does_not() -> None:
 
     Each question is accepted by chance with probability 1e-6 at most, so 1,200 questions are with at most 0.0012.
     """
-    assert outcomes(VIEW, count=8) == [None] * 8
+    shown = done(VIEW, count=8)
+    assert shown.outcomes == [None] * 8
+    assert list(shown.refusals.values()) == [8 * forgers.MOST_QUESTIONS], "one view, to the letter"
+    assert forgers._refusals_claim(forgers.refusals_of([shown])).holds
+
+
+@dataclass(frozen=True)
+class LeakingView:
+    """A stranger's view that tells one thing more."""
+
+    accepted: bool
+    more: Any
+
+    def as_dict(self) -> dict[str, Any]:
+        return {"accepted": self.accepted, "sentence": f"Not attributed: {self.more}."}
+
+
+def evidence_leaks(verdict: Verdict) -> LeakingView:
+    return LeakingView(verdict.accepted, f"{verdict.evidence_bits:.1f} bits")
+
+
+def bound_leaks(verdict: Verdict) -> LeakingView:
+    return LeakingView(verdict.accepted, 2**-verdict.evidence_bits)
+
+
+@pytest.mark.parametrize("leak", [evidence_leaks, bound_leaks])
+def test_a_view_that_leaks_is_found_out(leak: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """5 forgers before a verifier whose view for strangers tells the evidence, or its bound (less is better there)."""
+    monkeypatch.setattr(Verdict, "for_stranger", leak)
+    for threshold in forgers.THRESHOLDS:
+        shown = done(VIEW, count=5, threshold=threshold)
+        assert None not in shown.outcomes
+        assert not forgers._refusals_claim(forgers.refusals_of([shown])).holds
+
+
+def test_a_verifier_that_refuses_in_two_ways_fails_the_claim() -> None:
+    def holds(*parts: tuple[float, dict[str, int]]) -> bool:
+        done = [forgers.Done(threshold, [], Counter(views)) for threshold, views in parts]
+        return forgers._refusals_claim(forgers.refusals_of(done)).holds
+
+    assert holds((1e-6, {"a": 3}), (1e-6, {"a": 2}), (1e-9, {"b": 1}), (1e-3, {}))
+    assert not holds((1e-6, {"a": 3}), (1e-6, {"b": 2}))
+    assert not holds((1e-6, {})), "nothing was shown"
 
 
 @pytest.mark.parametrize("scheme", [LOG_F, LOG_R])
@@ -50,15 +102,15 @@ def test_yes_and_no_still_teach_a_forger_who_has_one_genuine_log(scheme: str) ->
     assert all(questions is not None and questions <= 80 for questions in asked), asked
 
 
-def test_yes_and_no_teach_nothing_before_the_first_yes() -> None:
-    """Without a genuine log all answers are "no" until one is "yes", so a forger might as well have written all
-    questions down beforehand: N of them are accepted with probability at most N times the threshold.
+def test_questions_written_down_beforehand_are_accepted_as_seldom_as_the_bound_says() -> None:
+    """N of them are accepted with probability at most N times the threshold. Without a genuine log all answers are
+    "no" until one is "yes", so nobody can do better by adapting: that follows from the rules, and is not tried here.
 
     Hypothesis: at a threshold of 1/64 and 8 questions, at most 1 in 8 forgers is ever accepted; 150 forgers, five
     standard errors.
     """
     trials, bound = 150, forgers.LUCKY_QUESTIONS * forgers.LUCKY_THRESHOLD
-    found = forgers.run_chunk(Chunk(None, trials, seed=11, number=0))
+    found = forgers.run_chunk(Chunk(None, trials, seed=11, number=0)).outcomes
     lucky = len([outcome for outcome in found if outcome is not None])
     assert 0 < lucky <= trials * bound + 5 * (trials * bound * (1 - bound)) ** 0.5
 
@@ -68,7 +120,8 @@ def claims_of(changed: dict[Row | None, list[forgers.Outcome]]) -> list[Claim]:
     found: dict[Row | None, list[forgers.Outcome]] = {
         row: [None] * 4 if row.told == VIEW else [22, 30, 21, 25] for row in forgers.ROWS
     }
-    return forgers._findings({**found, None: [None] * 100, **changed}).claims
+    found[None] = [None] * 100
+    return forgers._findings({**found, **changed}, {1e-6: Counter(["no"])}).claims
 
 
 def test_each_claim_can_fail() -> None:

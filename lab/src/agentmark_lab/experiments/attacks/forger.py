@@ -5,6 +5,7 @@ is what the key would have chosen for the claimed identity, and says one bit for
 is gives that bit away.
 """
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from random import Random
@@ -60,6 +61,27 @@ class Forger:
             known.update(2.0)
         return False
 
+    def by_views(self, view: Callable[[Question], str | None], *, limit: int) -> bool:
+        """Forge from any difference between two views (None: accepted), whatever it is. Needs no genuine record.
+
+        Each forged step is asked about with either choice. Whether more or less is better is not known: half of the
+        questions go with more, and the other half with less, from the beginning.
+        """
+        for wanted, most in ((max, limit // 2), (min, limit)):
+            self.log.clear()
+            while self.asked + 2 <= most:
+                views = []
+                for guess in self.both_sides():
+                    self.asked += 1
+                    told = view([*self.log, guess])
+                    if told is None:
+                        self.log.append(guess)
+                        return True
+                    views.append((_in_order(told), guess))
+                self.rng.shuffle(views)
+                self.log.append(wanted(views, key=lambda pair: pair[0])[1])
+        return False
+
     def by_yes_and_no(self, accepts: Callable[[Question], bool], *, genuine: Question, steps: int, limit: int) -> None:
         """Forge so many steps from the bare answers, with one genuine log that is accepted.
 
@@ -112,6 +134,12 @@ def _then(evidence: Evidence, e_value: float) -> float:
     after = Evidence.from_bytes(evidence.to_bytes())
     after.update(e_value)
     return after.bits
+
+
+def _in_order(text: str) -> list[tuple[float, str]]:
+    """A text as what can be compared: its numbers by what they are worth, all else by its letters."""
+    parts = re.split(r"(-?\d+(?:\.\d+)?(?:e[-+]?\d+)?)", text)
+    return [(float(part), "") if number % 2 else (0.0, part) for number, part in enumerate(parts)]
 
 
 def _probability(record: StepRecord) -> float:

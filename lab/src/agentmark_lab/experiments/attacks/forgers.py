@@ -1,11 +1,13 @@
 """How many questions a forger needs who has no key and may ask a verifier about logs of his own, in each of its views.
 
 Whoever asks states a claim and hands in a log. Somebody who is answered like the key holder sees the verdict's sentence
-or its evidence; a stranger sees yes or no.
+or its evidence; a stranger sees yes or no, in a view of which every letter may be looked at.
 """
 
+import json
 import re
-from collections.abc import Callable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil, log2
 from random import Random
@@ -63,6 +65,8 @@ class Answerer:
         self.key = random_key(rng)
         self.claim = rng.getrandbits(PAYLOAD_LEN)
         self._verifier = Verifier(self.key, payload_len=PAYLOAD_LEN, threshold=threshold)
+        # How often each view was shown of a log that is not accepted.
+        self.refusals: Counter[str] = Counter()
 
     def verdict(self, question: Question) -> Verdict:
         return self._verifier.verify(question, claim=self.claim)
@@ -89,13 +93,17 @@ class Answerer:
         verdict = self.verdict(question)
         return None if verdict.accepted else verdict.evidence_bits
 
-    def all_that_moves_for_strangers(self, question: Question) -> float | None:
-        """The stranger's view as a number: of a log that is not accepted it is always the same."""
+    def view(self, question: Question) -> str | None:
+        """All that a stranger sees, as text. None: accepted."""
         view = self.verdict(question).for_stranger()
-        return None if view.accepted else float(len(view.sentence))
+        if view.accepted:
+            return None
+        text = json.dumps(view.as_dict())
+        self.refusals[text] += 1
+        return text
 
     def yes_or_no(self, question: Question) -> bool:
-        return self.verdict(question).for_stranger().accepted
+        return self.view(question) is None
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +125,6 @@ ROWS = tuple(
 NUMBERS: dict[str, Callable[[Answerer, Question], float | None]] = {
     SENTENCE: Answerer.bits_in_the_sentence,
     BITS: Answerer.bits,
-    VIEW: Answerer.all_that_moves_for_strangers,
 }
 
 
@@ -135,15 +142,32 @@ class Chunk:
 Outcome = int | None
 
 
+@dataclass(frozen=True, slots=True)
+class Done:
+    """What forgers came to, and which views they were shown of logs that are not accepted, each with how often."""
+
+    threshold: float
+    outcomes: list[Outcome]
+    refusals: Counter[str]
+
+
 def run(options: Options, progress: Progress) -> Findings:
     effort = QUICK if options.quick else FULL
     chunks = [chunk for row in ROWS for chunk in _chunks(row, effort.forgers, options.seed)]
     chunks += _chunks(None, effort.lucky, options.seed)
-    outcomes: dict[Row | None, list[Outcome]] = {}
     done = map_chunks(run_chunk, chunks, workers=options.workers, progress=progress, label="forgers")
+    outcomes: dict[Row | None, list[Outcome]] = {}
     for chunk, of_chunk in zip(chunks, done, strict=True):
-        outcomes.setdefault(chunk.row, []).extend(of_chunk)
-    return _findings(outcomes)
+        outcomes.setdefault(chunk.row, []).extend(of_chunk.outcomes)
+    return _findings(outcomes, refusals_of(done))
+
+
+def refusals_of(done: Iterable[Done]) -> dict[float, Counter[str]]:
+    """The views of logs that are not accepted, by threshold, which whoever asks knows."""
+    refusals: dict[float, Counter[str]] = defaultdict(Counter)
+    for part in done:
+        refusals[part.threshold].update(part.refusals)
+    return dict(refusals)
 
 
 def _chunks(row: Row | None, forgers: int, seed: int) -> list[Chunk]:
@@ -151,22 +175,28 @@ def _chunks(row: Row | None, forgers: int, seed: int) -> list[Chunk]:
     return [Chunk(row, min(CHUNK_FORGERS, forgers - start), seed, number) for number, start in enumerate(starts)]
 
 
-def run_chunk(chunk: Chunk) -> list[Outcome]:
+def run_chunk(chunk: Chunk) -> Done:
     row = chunk.row
     where = ("no answers",) if row is None else (row.told, row.genuine, row.threshold)
     rng = generator(chunk.seed, NAME, *where, chunk.number)
-    return [guess_blindly(rng) if row is None else forge(row, rng) for _ in range(chunk.forgers)]
+    done = Done(LUCKY_THRESHOLD if row is None else row.threshold, [], Counter())
+    for _ in range(chunk.forgers):
+        # Each before a verifier with a new key.
+        answerer = Answerer(rng, done.threshold)
+        done.outcomes.append(guess_blindly(answerer, rng) if row is None else forge(row, answerer, rng))
+        done.refusals.update(answerer.refusals)
+    return done
 
 
-def forge(row: Row, rng: Random) -> Outcome:
-    """One forger before a verifier with a new key."""
-    answerer = Answerer(rng, row.threshold)
+def forge(row: Row, answerer: Answerer, rng: Random) -> Outcome:
     forger = Forger(answerer.key.id, PAYLOAD_LEN, rng)
     genuine: list[StepRecord] = []
     if row.told == YES_NO:
         genuine = answerer.genuine_log(rng, row.genuine)
         steps = ceil(-log2(row.threshold)) + SPARE_STEPS
         forger.by_yes_and_no(answerer.yes_or_no, genuine=genuine, steps=steps, limit=MOST_QUESTIONS)
+    elif row.told == VIEW:
+        forger.by_views(answerer.view, limit=MOST_QUESTIONS)
     else:
         told = NUMBERS[row.told]
         forger.by_numbers(lambda question: told(answerer, question), limit=MOST_QUESTIONS)
@@ -174,10 +204,9 @@ def forge(row: Row, rng: Random) -> Outcome:
     return forger.asked if answerer.verdict(forger.log).accepted and not used else None
 
 
-def guess_blindly(rng: Random) -> Outcome:
-    """Until the first "yes" all answers are "no", so all questions might as well be written down beforehand. The best
-    that can be done is to go through the choices of the same few steps."""
-    answerer = Answerer(rng, LUCKY_THRESHOLD)
+def guess_blindly(answerer: Answerer, rng: Random) -> Outcome:
+    """Questions that are written down beforehand: through the choices of the same few steps. Who adapts has nothing to
+    adapt to: until the first "yes" all answers are the same."""
     forger = Forger(answerer.key.id, PAYLOAD_LEN, rng)
     steps = [forger.both_sides() for _ in range(LUCKY_STEPS)]
     for number in range(LUCKY_QUESTIONS):
@@ -189,12 +218,12 @@ def guess_blindly(rng: Random) -> Outcome:
 # The report ----------------------------------------------------------------------------------------------------------
 
 
-def _findings(outcomes: dict[Row | None, list[Outcome]]) -> Findings:
+def _findings(outcomes: dict[Row | None, list[Outcome]], refusals: Mapping[float, Counter[str]]) -> Findings:
     rows = {row: found for row, found in outcomes.items() if row is not None}
     taught = {row: found for row, found in rows.items() if row.told != VIEW}
     untaught = {row: found for row, found in rows.items() if row.told == VIEW}
     claims = [_taught_claim(row, found) for row, found in taught.items() if row.threshold == THRESHOLDS[0]]
-    claims += [_untaught_claim(untaught), _lucky_claim(outcomes[None])]
+    claims += [_untaught_claim(untaught), _refusals_claim(refusals), _lucky_claim(outcomes[None])]
     tables = [_taught_table(taught), _untaught_table(untaught, outcomes[None])]
     data = {
         "forgers": [
@@ -202,6 +231,11 @@ def _findings(outcomes: dict[Row | None, list[Outcome]]) -> Findings:
             for row, found in rows.items()
         ],
         "without_answers": outcomes[None],
+        "refusals": [
+            {"threshold": threshold, "views": sum(views.values()), "different": len(views), "first": min(views)}
+            for threshold, views in refusals.items()
+            if views
+        ],
     }
     return Findings(claims, tables, data)
 
@@ -234,8 +268,20 @@ def _untaught_claim(untaught: dict[Row, list[Outcome]]) -> Claim:
     asked = _asked(outcomes)
     return Claim(
         f"Told {VIEW}, without a genuine log, {len(asked)} of {len(outcomes)} forgers get anywhere in "
-        f"{MOST_QUESTIONS} questions each, asked in the way in which the evidence teaches.",
+        f"{MOST_QUESTIONS} questions each, who ask about both choices of each step and go with any difference in the "
+        "view.",
         not asked,
+    )
+
+
+def _refusals_claim(refusals: Mapping[float, Counter[str]]) -> Claim:
+    """Of every row in which forgers are shown no more than a stranger."""
+    views = sum([of_threshold.total() for of_threshold in refusals.values()])
+    more = sum([len(of_threshold) - 1 for of_threshold in refusals.values() if of_threshold])
+    return Claim(
+        f"Of {views:,} logs that are not accepted, all of the stranger's views are equal to the letter but for the "
+        f"threshold, which the asker knows ({more:,} differ).",
+        views > 0 and more == 0,
     )
 
 
@@ -243,8 +289,9 @@ def _lucky_claim(found: Sequence[Outcome]) -> Claim:
     lucky, bound = len(_asked(found)), LUCKY_QUESTIONS * LUCKY_THRESHOLD
     low = exact_interval(lucky, len(found)).low
     return Claim(
-        f"Yes and no teach nothing before the first yes: with {LUCKY_QUESTIONS} questions at a threshold of 1/64, "
-        f"{lucky:,} of {len(found):,} forgers are accepted once (lower exact 95 % limit {low:.3f}; bound {bound:g}).",
+        f"With {LUCKY_QUESTIONS} questions that are written down beforehand, at a threshold of 1/64, {lucky:,} of "
+        f"{len(found):,} forgers without a genuine log are accepted once (lower exact 95 % limit {low:.3f}; bound "
+        f"{bound:g}).",
         low <= bound,
     )
 
@@ -295,8 +342,10 @@ def _untaught_table(untaught: dict[Row, list[Outcome]], lucky: Sequence[Outcome]
     bound = LUCKY_QUESTIONS * LUCKY_THRESHOLD
     rows.append([YES_NO, "1/64", len(lucky), LUCKY_QUESTIONS, len(_asked(lucky)), f"{bound:g}"])
     note = (
-        "No genuine log. The bound on the share that is accepted is the number of questions times the threshold. In "
-        f"the last row forgers go through the choices of the same {LUCKY_STEPS} steps, at a threshold at which luck "
-        "can be seen."
+        "No genuine log. The bound on the share that is accepted is the number of questions times the threshold. Who "
+        "is told the stranger's view asks about both choices of each step and goes with any difference in its text, "
+        "half of the time with more and half with less. In the last row forgers go through the choices of the same "
+        f"{LUCKY_STEPS} steps, at a threshold at which luck can be seen, and do not adapt. That adapting would not "
+        'help is not measured: it follows from the rules, since until the first "yes" all answers are the same.'
     )
     return Table("Without a yes", ["told", "threshold", "forgers", "questions", "accepted", "bound"], rows, note)

@@ -315,7 +315,9 @@ def _packing_table(logs: Sequence[Packed], limits: Limits) -> Table:
         f"of made-up words that grow by {GROWTH} bytes a step, of {PROMPTS[0]:,} and {PROMPTS[1]:,} bytes at first, "
         "whole in the span of each call. OTLP lines are in the shape of OpenTelemetry's JSON file exporter, a request "
         f"a line. Defaults: {limits.unpacked_ratio} times, {limits.records_per_kib} records a KiB; a file has 16 MiB "
-        "and a thousand records free."
+        "and a thousand records free. The claim on these limits picks the logs by the reader's own formula for its "
+        "rates, so it says that the reader stops at no other limit, and not that the formula suits honest logs: that "
+        "is for the table to show."
     )
     columns = ["log", "records", "bytes a record", *PACKERS, "packed bytes a record, at least"]
     return Table("How logs pack", [*columns, "a reader with the default limits"], rows, note)
