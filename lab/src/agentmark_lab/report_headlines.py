@@ -98,9 +98,9 @@ HEADLINES: dict[str, tuple[str, ...]] = {
         ", F: ",
     ),
     "alfworld": (
-        "epsilon 0.5: AgentMark-F succeeds",
-        "epsilon 0.5: AgentMark-R succeeds",
-        "epsilon 0.5: red-green",
+        "epsilon 0.6: AgentMark-F succeeds",
+        "epsilon 0.6: AgentMark-R succeeds",
+        "epsilon 0.6: red-green",
     ),
     "toolbench": (
         "epsilon 0.3: AgentMark-F succeeds",
