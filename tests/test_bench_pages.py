@@ -74,7 +74,7 @@ def test_tables_of_an_audit_on_a_cluster_are_the_arithmetic_that_they_say() -> N
     assert costs.python_mb == pytest.approx(50)
     by_scheme = {"F": costs}
     assert "| in all | 36.0 (36.0 to 36.0) |" in bench_scale.time_table(by_scheme).section("")
-    assert "| so 200,000 steps | 200 |" in bench_scale.memory_table(by_scheme).section("")
+    assert "| so 200,000 steps, with Python | 250 |" in bench_scale.memory_table(by_scheme).section("")
     large = bench_scale.projection(by_scheme).section("")
     assert "| core-hours of the workers | 10 | 10,000 |" in large
     assert "| kept between phases | 0.065 TB | 65 TB |" in large
