@@ -6,6 +6,7 @@ other source: changing them changes the file, and its digest.
 """
 
 import tomllib
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
@@ -64,7 +65,7 @@ class Level:
 
 
 @dataclass(frozen=True, slots=True)
-class Stated:
+class Stated(ABC):
     """What every plan states. `sets`: the first seed of each set of trials, by its name. Sets share no seed, and each
     is judged by itself. Whoever plans more says what it is, and how much of it is played."""
 
@@ -97,20 +98,21 @@ class Stated:
         return plan
 
     @classmethod
+    @abstractmethod
     def _more(cls, stated: Mapping[str, Any]) -> dict[str, Any]:
         """The fields that a plan of this kind has besides."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _compared(self) -> Sequence[Level]:
         """Every setting, with its trials."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _seeds_of_a_set(self) -> int:
-        raise NotImplementedError
+        """How many seeds each set takes."""
 
+    @abstractmethod
     def _trials(self) -> str:
         """How many of what, for a sentence."""
-        raise NotImplementedError
 
     def _check(self, place: Path) -> None:
         taken = self._seeds_of_a_set()
