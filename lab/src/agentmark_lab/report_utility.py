@@ -1,4 +1,4 @@
-"""The two tables of docs/utility.md, by the outcomes of every task that the results hold: no figure in them is typed."""
+"""The two tables of docs/utility.md, by the outcomes of every task in the results: no figure in them is typed."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
